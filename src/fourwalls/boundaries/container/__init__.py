@@ -1,0 +1,1 @@
+"""`container`: kernel namespaces, cgroups and seccomp, by crun."""

@@ -1,0 +1,1 @@
+"""`gvisor`: a user-space kernel, by runsc."""

@@ -1,0 +1,1 @@
+"""What the OCI runtimes share: the config is rendered once for crun and runsc."""

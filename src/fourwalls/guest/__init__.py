@@ -1,0 +1,1 @@
+"""The host half of the agent protocol. Whatever arrives here is hostile input."""

@@ -1,0 +1,1 @@
+"""One host's sandboxes: create, adopt, end, reap."""

@@ -1,0 +1,1 @@
+"""Templates: recipes, imports, the EROFS build and the store."""

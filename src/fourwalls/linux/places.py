@@ -1,0 +1,63 @@
+"""Where things are kept: the run directory (this boot) and the state directory (durable)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+_RUN = "/run/fourwalls"
+_STATE = "/var/lib/fourwalls"
+
+
+@dataclass(frozen=True)
+class Places:
+    """All paths of one installation, derived from two roots.
+
+    ``run`` holds what lives and dies with this boot (sandboxes, mounts, sockets), ``state`` what
+    outlives it (templates, formatted disks). Two installations with different roots never see
+    each other: their cgroups carry ``instance``.
+    """
+
+    run: Path
+    state: Path
+
+    @classmethod
+    def from_environment(cls) -> Places:
+        """``FOURWALLS_RUN`` and ``FOURWALLS_STATE``, or the defaults for root."""
+        return cls(
+            Path(os.environ.get("FOURWALLS_RUN") or _RUN).absolute(),
+            Path(os.environ.get("FOURWALLS_STATE") or _STATE).absolute(),
+        )
+
+    @property
+    def instance(self) -> str:
+        """Name of the cgroup subtree: ``default``, or a digest of the run directory."""
+        if str(self.run) == _RUN:
+            return "default"
+        return hashlib.blake2b(str(self.run).encode(), digest_size=6).hexdigest()
+
+    @property
+    def sandboxes(self) -> Path:
+        return self.run / "sandboxes"
+
+    @property
+    def slots(self) -> Path:
+        return self.run / "slots"
+
+    @property
+    def template_mounts(self) -> Path:
+        return self.run / "templates"
+
+    @property
+    def crun_root(self) -> Path:
+        return self.run / "crun"
+
+    @property
+    def templates(self) -> Path:
+        return self.state / "templates"
+
+    @property
+    def disks(self) -> Path:
+        return self.state / "disks"
