@@ -3,32 +3,32 @@
 ::
 
     FourwallsError                       internal
-    ├── InvalidArgumentError             invalid_argument
-    ├── NotFoundError                    not_found
-    │   ├── SandboxNotFoundError         sandbox_not_found
-    │   ├── TemplateNotFoundError        template_not_found
-    │   ├── ProcessNotFoundError         process_not_found
-    │   └── FileNotFoundError_           file_not_found
-    ├── FileError                        file_error
-    │   ├── FileExistsError_             file_exists
-    │   ├── NotADirectoryError_          not_a_directory
-    │   ├── IsADirectoryError_           is_a_directory
-    │   ├── PermissionDeniedError        permission_denied
-    │   └── DiskFullError                disk_full
-    ├── TemplateError                    template_error
-    │   ├── TemplateCorruptError         template_corrupt
-    │   └── ImportRefusedError           import_refused
-    ├── BoundaryUnavailableError         boundary_unavailable
-    ├── CapabilityError                  capability_missing
-    ├── SandboxError                     sandbox_error
-    │   ├── SandboxStartError            sandbox_start_failed
-    │   ├── SandboxGoneError             sandbox_gone
-    │   └── AgentProtocolError           agent_protocol
-    ├── LimitError                       limit
-    └── CommandError                     command_error
-        ├── CommandStartError            command_start_failed
-        ├── CommandExitError             command_exit
-        └── CommandTimeoutError          timeout
+    ├── InvalidArgumentError            invalid_argument
+    ├── NotFoundError                   not_found
+    │   ├── SandboxNotFoundError        sandbox_not_found
+    │   ├── TemplateNotFoundError       template_not_found
+    │   ├── ProcessNotFoundError        process_not_found
+    │   └── PathNotFoundError           file_not_found
+    ├── FileError                       file_error
+    │   ├── PathExistsError             file_exists
+    │   ├── PathNotADirectoryError      not_a_directory
+    │   ├── PathIsADirectoryError       is_a_directory
+    │   ├── PermissionDeniedError       permission_denied
+    │   └── DiskFullError               disk_full
+    ├── TemplateError                   template_error
+    │   ├── TemplateCorruptError        template_corrupt
+    │   └── ImportRefusedError          import_refused
+    ├── BoundaryUnavailableError        boundary_unavailable
+    ├── CapabilityError                 capability_missing
+    ├── SandboxError                    sandbox_error
+    │   ├── SandboxStartError           sandbox_start_failed
+    │   ├── SandboxGoneError            sandbox_gone
+    │   └── AgentProtocolError          agent_protocol
+    ├── LimitError                      limit
+    └── CommandError                    command_error
+        ├── CommandStartError           command_start_failed
+        ├── CommandExitError            command_exit
+        └── CommandTimeoutError         timeout
 
 A message says what was wrong, what is allowed and what to do about it. Nothing but the code, the
 message and plain data ever crosses a wire: no class names, no tracebacks.
@@ -83,7 +83,7 @@ class ProcessNotFoundError(NotFoundError):
     code = "process_not_found"
 
 
-class FileNotFoundError_(NotFoundError):
+class PathNotFoundError(NotFoundError):
     """The path does not exist inside the sandbox."""
 
     code = "file_not_found"
@@ -95,19 +95,19 @@ class FileError(FourwallsError):
     code = "file_error"
 
 
-class FileExistsError_(FileError):
+class PathExistsError(FileError):
     """The path exists already inside the sandbox."""
 
     code = "file_exists"
 
 
-class NotADirectoryError_(FileError):
+class PathNotADirectoryError(FileError):
     """A directory was needed."""
 
     code = "not_a_directory"
 
 
-class IsADirectoryError_(FileError):
+class PathIsADirectoryError(FileError):
     """A file was needed, the path is a directory."""
 
     code = "is_a_directory"
