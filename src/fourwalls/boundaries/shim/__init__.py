@@ -1,0 +1,1 @@
+"""The shim: its launch specification as values, and starting it."""
