@@ -59,5 +59,13 @@ class Places:
         return self.state / "templates"
 
     @property
+    def building(self) -> Path:
+        return self.state / "building"
+
+    @property
     def disks(self) -> Path:
         return self.state / "disks"
+
+    @property
+    def scratch(self) -> Path:
+        return self.state / "scratch"
