@@ -27,9 +27,7 @@ def parse_mountinfo(text: str) -> list[Mount]:
         fields, rest = left.split(" "), right.split(" ")
         if not separator or len(fields) < 6 or len(rest) < 3:
             continue
-        mounts.append(
-            Mount(_plain(fields[4]), rest[0], _plain(rest[1]), tuple(rest[2].split(",")))
-        )
+        mounts.append(Mount(_plain(fields[4]), rest[0], _plain(rest[1]), tuple(rest[2].split(","))))
     return mounts
 
 

@@ -39,11 +39,15 @@ def choose(
     candidates = [probe for b, probe in probes.items() if not b < least]
     usable = [probe for probe in candidates if probe.available]
     if not usable:
-        raise _refusal(f"no boundary at or above {least.value} can be used on this host", candidates)
+        raise _refusal(
+            f"no boundary at or above {least.value} can be used on this host", candidates
+        )
     native = [probe for probe in usable if probe.native_speed]
     best = max(native or usable, key=lambda probe: probe.boundary.strength)
-    why = "strongest boundary at native speed on this host" if native else (
-        "strongest boundary on this host; none runs at native speed"
+    why = (
+        "strongest boundary at native speed on this host"
+        if native
+        else ("strongest boundary on this host; none runs at native speed")
     )
     return best.boundary, f"auto with floor {least.value}: {why}"
 

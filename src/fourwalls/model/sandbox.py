@@ -89,9 +89,11 @@ def check_envs(envs: object) -> dict[str, str]:
                 f"environment name {name!r} is not allowed: a non-empty string without '=' or NUL"
             )
         if not isinstance(value, str) or "\0" in value:
-            raise InvalidArgumentError(f"value of environment variable {name} has a NUL byte"
-                                       if isinstance(value, str) else
-                                       f"value of environment variable {name} is not a string")
+            raise InvalidArgumentError(
+                f"value of environment variable {name} has a NUL byte"
+                if isinstance(value, str)
+                else f"value of environment variable {name} is not a string"
+            )
         checked[name] = value
     return checked
 

@@ -58,21 +58,23 @@ def resources(
     if size not in SIZES:
         raise InvalidArgumentError(f"unknown size {size!r}: one of {', '.join(SIZES)}")
     chosen = SIZES[size]
-    overrides = {"cpus": cpus, "memory_mib": memory_mib, "disk_mib": disk_mib, "pids": pids}
-    for name, value in overrides.items():
-        if value is None:
-            continue
-        chosen = replace(chosen, **{name: _checked(name, value)})
+    if cpus is not None:
+        chosen = replace(chosen, cpus=_checked("cpus", cpus, whole=False))
+    if memory_mib is not None:
+        chosen = replace(chosen, memory_mib=int(_checked("memory_mib", memory_mib)))
+    if disk_mib is not None:
+        chosen = replace(chosen, disk_mib=int(_checked("disk_mib", disk_mib)))
+    if pids is not None:
+        chosen = replace(chosen, pids=int(_checked("pids", pids)))
     return chosen
 
 
-def _checked(name: str, value: float) -> float | int:
+def _checked(name: str, value: float, *, whole: bool = True) -> float:
     low, high = _BOUNDS[name]
-    whole = name != "cpus"
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidArgumentError(f"{name} must be a number, not {type(value).__name__}")
     if not math.isfinite(value) or not low <= value <= high:
         raise InvalidArgumentError(f"{name} must be between {low:g} and {high:g}, not {value!r}")
     if whole and value != int(value):
         raise InvalidArgumentError(f"{name} must be a whole number, not {value!r}")
-    return int(value) if whole else float(value)
+    return float(value)

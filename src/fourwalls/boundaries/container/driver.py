@@ -38,8 +38,9 @@ class ContainerDriver:
             line = versions["crun"] = runtime_version(crun)
             version = crun_version(line)
             if version is None or version < _OLDEST_CRUN:
-                missing.append(Missing(f"crun 1.8 or newer (found: {line})",
-                                       "apt-get install crun"))
+                missing.append(
+                    Missing(f"crun 1.8 or newer (found: {line})", "apt-get install crun")
+                )
         return Probe(self.boundary, tuple(missing), versions=versions)
 
     def guest_limits(self, resources: Resources) -> GuestLimits:

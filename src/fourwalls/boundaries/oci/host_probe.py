@@ -24,14 +24,18 @@ def missing_on_host() -> list[Missing]:
     match = re.match(r"(\d+)\.(\d+)", release)
     if match and (int(match[1]), int(match[2])) < _KERNEL:
         missing.append(
-            Missing(f"Linux {_KERNEL[0]}.{_KERNEL[1]} or newer (this is {release})",
-                    "upgrade the kernel; Debian 12 and 13 have newer ones")
+            Missing(
+                f"Linux {_KERNEL[0]}.{_KERNEL[1]} or newer (this is {release})",
+                "upgrade the kernel; Debian 12 and 13 have newer ones",
+            )
         )
     layout = detect(read_mounts())
     if layout.version == 0:
         missing.append(
-            Missing("cgroup controllers " + ", ".join(layout.missing),
-                    "mount cgroup2 on /sys/fs/cgroup with these controllers enabled")
+            Missing(
+                "cgroup controllers " + ", ".join(layout.missing),
+                "mount cgroup2 on /sys/fs/cgroup with these controllers enabled",
+            )
         )
     for name in (binaries.AGENT, binaries.SHIM):
         if binaries.packaged(name) is None:

@@ -59,8 +59,15 @@ shmdt shmget shutdown socketpair
 """
 
 ALLOWED = tuple(
-    sorted({*_FILES.split(), *_MEMORY.split(), *_PROCESSES.split(),
-            *_WAITING_AND_TIME.split(), *_COMMUNICATION.split()})
+    sorted(
+        {
+            *_FILES.split(),
+            *_MEMORY.split(),
+            *_PROCESSES.split(),
+            *_WAITING_AND_TIME.split(),
+            *_COMMUNICATION.split(),
+        }
+    )
 )
 
 # Calls whose refusal programs should see as a refusal.

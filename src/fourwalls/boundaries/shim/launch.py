@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import os
 import signal
@@ -41,10 +42,15 @@ class RunningShim:
     async def wait(self) -> None:
         loop = asyncio.get_running_loop()
         if not self._reaped:
-            ended = loop.create_future()
+            ended: asyncio.Future[None] = loop.create_future()
+
+            def notice() -> None:
+                if not ended.done():
+                    ended.set_result(None)
+
             # A descriptor of its own, so that two waiters do not share one registration.
             pidfd = os.dup(self._pidfd)
-            loop.add_reader(pidfd, lambda: ended.done() or ended.set_result(None))
+            loop.add_reader(pidfd, notice)
             try:
                 await ended
             finally:
@@ -56,10 +62,9 @@ class RunningShim:
         if self._reaped:
             return
         self._reaped = True
-        try:
+        # The program around us may reap every child by itself.
+        with contextlib.suppress(ChildProcessError):
             os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED)
-        except ChildProcessError:
-            pass  # the program around us reaps every child by itself
         os.close(self._pidfd)
 
     def kill(self) -> None:

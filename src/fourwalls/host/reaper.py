@@ -1,0 +1,96 @@
+"""Finding and ending what nobody owns any more, by listing the host and never by memory.
+
+Three lists are read: sandbox directories, control groups, id slots (and left scratch images). A
+directory whose lock can be taken belongs to nobody. Mounts and loop devices need no list: they
+belong to the shim's mount namespace and go with it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fourwalls.linux import cgroup_tree, dirlock, slots
+from fourwalls.linux.cgroup import detect
+from fourwalls.linux.mountinfo import read_mounts
+from fourwalls.linux.places import Places
+
+
+@dataclass
+class Reaped:
+    """What one pass removed, and what it could not."""
+
+    sandboxes: list[str] = field(default_factory=list)
+    slots: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.sandboxes or self.slots or self.files or self.stuck)
+
+
+def reap(places: Places) -> Reaped:
+    """One pass. Safe beside running sandboxes and beside other passes."""
+    layout = detect(read_mounts())
+    done = Reaped()
+    # Slots and groups are read before the directories: what is claimed later belongs to a sandbox
+    # whose directory we may not have seen, and is not touched.
+    owners = slots.claimed(places.slots)
+    groups = cgroup_tree.sandboxes_with_groups(layout, places.instance) if layout.version else set()
+    scratch = {path.stem: path for path in _list(places.scratch)}
+    for directory in _list(places.sandboxes):
+        sandbox_id = directory.name.removeprefix(".new-")
+        lock = dirlock.take_if_orphaned(directory)
+        if lock is None:
+            continue
+        try:
+            group = cgroup_tree.group_name(places.instance, sandbox_id)
+            if layout.version and not cgroup_tree.destroy(layout, group):
+                done.stuck.append(f"cgroup {group}")
+                continue
+            for path in _runtime_state(places, sandbox_id):
+                shutil.rmtree(path, ignore_errors=True)
+            shutil.rmtree(directory, ignore_errors=True)
+            done.sandboxes.append(sandbox_id)
+        finally:
+            os.close(lock)
+    alive = {directory.name.removeprefix(".new-") for directory in _list(places.sandboxes)}
+    for sandbox_id in groups - alive:
+        group = cgroup_tree.group_name(places.instance, sandbox_id)
+        if cgroup_tree.destroy(layout, group):
+            done.sandboxes.append(sandbox_id)
+        else:
+            done.stuck.append(f"cgroup {group}")
+    stuck = {name.rpartition("/")[2] for name in done.stuck}
+    for link, owner in owners.items():
+        if owner not in alive and owner not in stuck and _still_owned_by(link, owner):
+            slots.release(link)
+            done.slots.append(link.name)
+    for sandbox_id, path in scratch.items():
+        if sandbox_id not in alive:
+            path.unlink(missing_ok=True)
+            done.files.append(str(path))
+    for path in _list(places.crun_root):
+        if path.name not in alive and len(path.name) == 20:
+            shutil.rmtree(path, ignore_errors=True)
+    return done
+
+
+def _runtime_state(places: Places, sandbox_id: str) -> list[Path]:
+    return [places.crun_root / sandbox_id]
+
+
+def _still_owned_by(link: Path, owner: str) -> bool:
+    try:
+        return os.readlink(link) == owner
+    except OSError:
+        return False
+
+
+def _list(directory: Path) -> list[Path]:
+    try:
+        return sorted(directory.iterdir())
+    except FileNotFoundError:
+        return []
