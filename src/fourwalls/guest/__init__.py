@@ -1,1 +1,1 @@
-"""The host half of the agent protocol. Whatever arrives here is hostile input."""
+"""The host half of the agent protocol: one byte stream to one sandbox, everything in it hostile."""
