@@ -1,0 +1,132 @@
+"""A sandbox that this process is connected to."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from pathlib import Path
+
+import msgspec
+
+from fourwalls.boundaries import registry
+from fourwalls.boundaries.base import Running
+from fourwalls.guest.session import HelloOptions, Session
+from fourwalls.host.record import SandboxRecord, boottime_deadline_ns, write_record
+from fourwalls.linux import cgroup_tree
+from fourwalls.linux.cgroup import CgroupLayout
+from fourwalls.model.boundary import Boundary, Capabilities
+from fourwalls.model.errors import AgentProtocolError, SandboxGoneError
+from fourwalls.model.lifecycle import State
+from fourwalls.model.sandbox import ExitRecord, SandboxInfo, check_timeout
+
+# How long the shim may take to clear everything away after it was told to.
+_END_TIMEOUT_S = 15.0
+
+
+class LiveSandbox:
+    """The session of one sandbox, its record, and the process that keeps it alive.
+
+    ``running`` is None when the sandbox was adopted: then the shim is nobody's child here.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        record: SandboxRecord,
+        session: Session,
+        running: Running | None,
+        layout: CgroupLayout,
+    ) -> None:
+        self.directory = directory
+        self.session = session
+        self._record = record
+        self._running = running
+        self._layout = layout
+
+    @property
+    def id(self) -> str:
+        return self._record.sandbox_id
+
+    @property
+    def boundary(self) -> Boundary:
+        return Boundary(self._record.boundary)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return registry.driver(self.boundary).capabilities()
+
+    @property
+    def info(self) -> SandboxInfo:
+        return self._record.info(State.GONE if self.session.gone.done() else State.RUNNING)
+
+    @property
+    def default_user(self) -> str:
+        return self._record.user
+
+    @property
+    def workdir(self) -> str | None:
+        return self._record.workdir
+
+    async def greet(self) -> None:
+        """Say hello to the agent: the sandbox is ready when this returns."""
+        limits = registry.driver(self.boundary).guest_limits(self._record.resources)
+        await self.session.hello(
+            HelloOptions(
+                env={name: value.encode() for name, value in self._record.envs.items()},
+                user=self._record.user,
+                workdir=self._record.workdir.encode() if self._record.workdir else None,
+                nproc=limits.nproc,
+                oom_score_adj=limits.oom_score_adj,
+            )
+        )
+
+    async def set_timeout(self, seconds: float) -> None:
+        """Let the lease end ``seconds`` from now."""
+        end_at = time.time() + check_timeout(seconds)
+        record = msgspec.structs.replace(self._record, end_at=end_at)
+        await self.session.set_lease(boottime_deadline_ns(end_at))
+        self._record = record
+        write_record(self.directory, record)
+
+    def oom_kills(self) -> int:
+        """Processes the host's kernel has killed in this sandbox for want of memory."""
+        return cgroup_tree.oom_kills(self._layout, self._record.cgroup)
+
+    def usage(self) -> tuple[int, int, int]:
+        """Memory in use, the cache in it (bytes), and cpu time used (µs), as the host counts."""
+        return cgroup_tree.usage(self._layout, self._record.cgroup)
+
+    async def wait(self) -> ExitRecord:
+        """Wait for the end, however it comes."""
+        try:
+            record = await asyncio.shield(self.session.gone)
+        except (SandboxGoneError, AgentProtocolError):
+            if self._running is not None:
+                # The connection is lost or not to be trusted: make sure of the end ourselves.
+                with contextlib.suppress(ProcessLookupError):
+                    self._running.kill()
+                await self._running.wait()
+            raise
+        if self._running is not None:
+            await self._running.wait()
+        return record
+
+    async def kill(self, cause: str = "killed") -> ExitRecord | None:
+        """End the sandbox and return when nothing of it is left; None if it was not there."""
+        try:
+            async with asyncio.timeout(_END_TIMEOUT_S):
+                record: ExitRecord | None = await self.session.end(cause)
+        except (SandboxGoneError, AgentProtocolError):
+            record = None
+        finally:
+            self.session.close()
+            if self._running is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    self._running.kill()
+                await self._running.wait()
+        return record
+
+    def detach(self) -> None:
+        """Let go of the connection. A sandbox that was made with ``detach`` lives on."""
+        self.session.close()
