@@ -1,8 +1,8 @@
 """The system calls a container may make: an allow-list, everything else is ENOSYS.
 
-ENOSYS by default makes a C library fall back to an older call; EPERM is for the calls that programs
-use to probe for privilege, so that they report it as what it is. Names the runtime's libseccomp does
-not know are ignored by it, so new calls may stand here early.
+ENOSYS by default makes a C library fall back to an older call; EPERM is for the calls that
+programs use to probe for privilege, so that they report it as what it is. Names the runtime's
+libseccomp does not know are ignored by it, so new calls may stand here early.
 """
 
 from __future__ import annotations
@@ -71,16 +71,14 @@ ALLOWED = tuple(
 )
 
 # Calls whose refusal programs should see as a refusal.
-REFUSED = tuple(
-    sorted(
-        """
-        add_key bpf fsconfig fsmount fsopen fspick io_uring_enter io_uring_register io_uring_setup
-        kcmp keyctl modify_ldt mount mount_setattr move_mount name_to_handle_at open_by_handle_at
-        open_tree perf_event_open pidfd_getfd pivot_root process_vm_readv process_vm_writev
-        request_key setns syslog umount umount2 unshare userfaultfd vmsplice
-        """.split()
-    )
-)
+_REFUSED = """
+add_key bpf fsconfig fsmount fsopen fspick io_uring_enter io_uring_register io_uring_setup
+kcmp keyctl modify_ldt mount mount_setattr move_mount name_to_handle_at open_by_handle_at
+open_tree perf_event_open pidfd_getfd pivot_root process_vm_readv process_vm_writev
+request_key setns syslog umount umount2 unshare userfaultfd vmsplice
+"""
+
+REFUSED = tuple(sorted(_REFUSED.split()))
 
 # UNIX, INET, INET6, NETLINK. Not VSOCK (a way to the hypervisor), ALG, PACKET and the rest.
 ALLOWED_SOCKET_FAMILIES = (1, 2, 10, 16)
