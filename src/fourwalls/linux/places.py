@@ -68,4 +68,4 @@ class Places:
 
     @property
     def scratch(self) -> Path:
-        return self.state / "scratch"
+        return self.state / "scratch" / self.instance

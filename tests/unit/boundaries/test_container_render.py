@@ -9,7 +9,7 @@ from fourwalls.boundaries.oci.render import MASKED_PATHS, READONLY_PATHS, ROOT_C
 from fourwalls.boundaries.oci.seccomp_profile import seccomp_profile
 from fourwalls.linux.cgroup import CgroupLimits, render_groups
 
-from .plans import PLAN
+from tests.unit.boundaries.plans import PLAN
 
 MAPPING = [{"containerID": 0, "hostID": 1879048192, "size": 65536}]
 

@@ -7,7 +7,7 @@ from fourwalls.boundaries.oci.render import ROOT_CAPABILITIES
 from fourwalls.boundaries.oci.runtime import crun_version, runsc_release
 from fourwalls.linux.cgroup import CgroupLimits, render_groups
 
-from .plans import PLAN
+from tests.unit.boundaries.plans import PLAN
 
 MAPPING = [{"containerID": 0, "hostID": 1879048192, "size": 65536}]
 
