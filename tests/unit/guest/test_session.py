@@ -7,8 +7,8 @@ import os
 
 import msgspec
 import pytest
-
 from fake_agent import FakeAgent, connect, greeted
+
 from fourwalls.guest import messages, shim
 from fourwalls.guest.frame import Kind
 from fourwalls.guest.inbox import Closed, Gap, Output
