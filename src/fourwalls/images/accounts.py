@@ -36,8 +36,8 @@ def add_user(tree: Path, user: User) -> None:
         home.mkdir(parents=True)
     home.chmod(0o755)
     for directory, _, files in os.walk(home):
-        for path in (directory, *(os.path.join(directory, file) for file in files)):
-            os.chown(path, user.uid, user.uid, follow_symlinks=False)
+        for made in (directory, *(os.path.join(directory, file) for file in files)):
+            os.chown(made, user.uid, user.uid, follow_symlinks=False)
     sudoers = tree / "etc" / "sudoers.d"
     if user.sudo and sudoers.is_dir():
         rule = sudoers / user.name

@@ -16,7 +16,7 @@ from fourwalls.images.architecture import host_architecture
 from fourwalls.images.digest import ALGORITHM, digest_of_file
 from fourwalls.images.erofs import make_image
 from fourwalls.images.manifest import Manifest, Settings, Source, settings_uuid
-from fourwalls.images.mirror import find_mirrors, source_lines
+from fourwalls.images.mirror import PUBLIC, find_mirrors, source_lines
 from fourwalls.images.names import TemplateName
 from fourwalls.images.progress import Progress, Report, silent
 from fourwalls.images.recipe import Recipe, load_recipe
@@ -98,7 +98,7 @@ def _build(
         report(Progress("settle", "users, times, and what must not stay", 0.95))
         for user in recipe.users:
             accounts.add_user(tree, user)
-        settle.clean(tree)
+        settle.clean(tree, source_lines(recipe.release, PUBLIC))
         settle.settle_times(tree, began)
         return pack(
             places,

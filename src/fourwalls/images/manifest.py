@@ -45,7 +45,7 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One template. ``digest`` is ``blake2b:<64 hex>`` of the image, ``created_at`` RFC 3339."""
 
-    version: Literal[1] = VERSION
+    version: Literal[1] = 1
     name: str
     digest: str
     size_bytes: int

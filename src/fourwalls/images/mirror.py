@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-_DEFAULT = "http://deb.debian.org/debian"
-_DEFAULT_SECURITY = "http://deb.debian.org/debian-security"
 _APT = Path("/etc/apt")
 
 
@@ -20,16 +18,19 @@ class Mirrors(NamedTuple):
     security: str
 
 
+PUBLIC = Mirrors("http://deb.debian.org/debian", "http://deb.debian.org/debian-security")
+
+
 def find_mirrors(environment: Mapping[str, str] = os.environ, apt: Path = _APT) -> Mirrors:
     """``FOURWALLS_MIRROR`` and ``FOURWALLS_SECURITY_MIRROR`` (``none``: leave them out), else
     what apt uses on this host, else the public mirror.
     """
     uris = list(_uris(apt))
-    main = environment.get("FOURWALLS_MIRROR") or _first(uris, "debian") or _DEFAULT
+    main = environment.get("FOURWALLS_MIRROR") or _first(uris, "debian") or PUBLIC.main
     security = (
         environment.get("FOURWALLS_SECURITY_MIRROR")
         or _first(uris, "debian-security")
-        or _DEFAULT_SECURITY
+        or PUBLIC.security
     )
     return Mirrors(main.rstrip("/"), "" if security == "none" else security.rstrip("/"))
 

@@ -49,15 +49,21 @@ _FIXED = {
 }
 
 
-def clean(tree: Path) -> None:
-    """Remove from the root filesystem ``tree`` what differs from build to build."""
+def clean(tree: Path, sources: list[str]) -> None:
+    """Remove from the root filesystem ``tree`` what differs from build to build.
+
+    ``sources``: the lines of its sources.list, whatever mirror this host has used.
+    """
     for name in _EMPTIED:
         _empty(tree / name)
     for name in _REMOVED:
         (tree / name).unlink(missing_ok=True)
+    for path in _files(tree / "etc" / "apt" / "sources.list.d"):
+        path.unlink()
     for path in _files(tree / "var" / "log"):
         path.unlink()
-    for name, text in _FIXED.items():
+    texts = {**_FIXED, "etc/apt/sources.list": "".join(f"{line}\n" for line in sources)}
+    for name, text in texts.items():
         path = tree / name
         path.unlink(missing_ok=True)
         path.write_text(text)

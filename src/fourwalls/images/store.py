@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,7 +56,7 @@ class TemplateStore:
         """Where the image file of ``manifest`` is."""
         return self._root / manifest.hex / IMAGE
 
-    def list(self) -> list[StoredTemplate]:
+    def list(self) -> Sequence[StoredTemplate]:
         """All readable templates, newest first. Unreadable ones are left out."""
         names: dict[str, list[TemplateName]] = {}
         for name, target in self._references().items():
@@ -224,7 +225,7 @@ class TemplateStore:
                     continue  # being written or removed right now
         return found
 
-    def _directories(self) -> list[Path]:
+    def _directories(self) -> Sequence[Path]:
         if not self._root.is_dir():
             return []
         return sorted(path for path in self._root.iterdir() if digest_hex(path.name) == path.name)
@@ -265,7 +266,7 @@ def _remedy(manifest: Manifest) -> str:
     return f"import it again: fourwalls template import {manifest.source.reference}"
 
 
-def _not_found(wanted: str, known: dict[TemplateName, str] | list[TemplateName]) -> FourwallsError:
+def _not_found(wanted: str, known: Iterable[TemplateName]) -> FourwallsError:
     names = ", ".join(str(name) for name in sorted(known)) or "none"
     return TemplateNotFoundError(
         f"no template {wanted!r} is stored here (stored: {names})",

@@ -8,6 +8,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, ClassVar
 
 _LOOP_CONFIGURE = 0x4C0A
 _LOOP_CTL_GET_FREE = 0x4C82
@@ -17,7 +18,7 @@ _ATTEMPTS = 64
 
 
 class _LoopInfo64(ctypes.Structure):
-    _fields_ = (
+    _fields_: ClassVar[Any] = [
         ("lo_device", ctypes.c_uint64),
         ("lo_inode", ctypes.c_uint64),
         ("lo_rdevice", ctypes.c_uint64),
@@ -31,16 +32,16 @@ class _LoopInfo64(ctypes.Structure):
         ("lo_crypt_name", ctypes.c_uint8 * 64),
         ("lo_encrypt_key", ctypes.c_uint8 * 32),
         ("lo_init", ctypes.c_uint64 * 2),
-    )
+    ]
 
 
 class _LoopConfig(ctypes.Structure):
-    _fields_ = (
+    _fields_: ClassVar[Any] = [
         ("fd", ctypes.c_uint32),
         ("block_size", ctypes.c_uint32),
         ("info", _LoopInfo64),
         ("reserved", ctypes.c_uint64 * 8),
-    )
+    ]
 
 
 @contextmanager
