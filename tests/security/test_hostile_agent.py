@@ -7,11 +7,12 @@ import tracemalloc
 from collections.abc import Awaitable, Callable
 
 import pytest
-from hostile_agent import LIES, Lie, serve
 
 from fourwalls.guest.process import ExecRequest
 from fourwalls.guest.session import HelloOptions, Session
 from fourwalls.model.errors import AgentProtocolError, FourwallsError, LimitError
+
+from .hostile_agent import LIES, Lie, serve
 
 MOST_MEMORY = 24 * 1024 * 1024
 LISTING_MEMORY = 400 * 1024 * 1024

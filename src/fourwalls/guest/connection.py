@@ -23,9 +23,7 @@ _open_sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 def _close_in_child() -> None:
     # A forked child that kept the descriptor would keep the sandbox alive after its parent's end.
     for sock in list(_open_sockets):
-        fd = sock.fileno()
-        if fd >= 0:
-            os.close(fd)
+        sock.close()
     _open_sockets.clear()
 
 

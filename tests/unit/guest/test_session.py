@@ -7,7 +7,6 @@ import os
 
 import msgspec
 import pytest
-from fake_agent import FakeAgent, connect, greeted
 
 from fourwalls.guest import messages, shim
 from fourwalls.guest.frame import Kind
@@ -24,6 +23,8 @@ from fourwalls.model.errors import (
     SandboxError,
     SandboxGoneError,
 )
+
+from .fake_agent import FakeAgent, connect, greeted
 
 ENTRY = messages.Entry(name=b"a", path=b"/d/a", size=3)
 
@@ -169,7 +170,7 @@ async def test_cancelled_call_is_cancelled_in_the_agent() -> None:
 
 async def test_request_timeout_names_the_remedy() -> None:
     async with greeted() as (session, agent):
-        with pytest.raises(SandboxError, match="did not answer FILE_STAT within 0.05 s"):
+        with pytest.raises(SandboxError, match="did not answer FILE_STAT within"):
             await session.files.stat(b"/slow", timeout=0.05)
         await agent.expect(Kind.FILE_STAT)
         await agent.expect(Kind.CANCEL)
