@@ -14,7 +14,7 @@ from fourwalls.linux.scope import Scope
 from fourwalls.model.boundary import Boundary, Capabilities, Missing, Probe
 from fourwalls.model.sizes import Resources
 
-_OLDEST_CRUN = (1, 8)
+OLDEST_CRUN = (1, 8)
 
 # Processes the commands of a sandbox may never have, so that the agent can always fork one more.
 _RESERVED_PIDS = 16
@@ -37,7 +37,7 @@ class ContainerDriver:
         else:
             line = versions["crun"] = runtime_version(crun)
             version = crun_version(line)
-            if version is None or version < _OLDEST_CRUN:
+            if version is None or version < OLDEST_CRUN:
                 missing.append(
                     Missing(f"crun 1.8 or newer (found: {line})", "apt-get install crun")
                 )

@@ -1,0 +1,100 @@
+"""The only place that writes to the terminal: data to standard output, words to standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+# In a pipe there is no terminal to ask for its width.
+_WIDTH_OF_A_PIPE = 100
+
+_state = {"json_errors": False}
+
+
+def data(text: str, *, newline: bool = True) -> None:
+    """A result, for whoever reads our standard output."""
+    click.echo(text, nl=newline)
+
+
+def data_json(value: Any) -> None:
+    """A result as one JSON document."""
+    import json
+
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def words(text: str) -> None:
+    """Something said to the person at the terminal."""
+    click.echo(text, err=True)
+
+
+def errors_as_json() -> None:
+    """From now on failures are told as JSON on standard output."""
+    _state["json_errors"] = True
+
+
+def failure(code: str, message: str, remedy: str | None) -> None:
+    """Say that something went wrong, in the form the caller asked for."""
+    if _state["json_errors"]:
+        data_json({"error": {"code": code, "message": message, "remedy": remedy}})
+        return
+    red = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    words(f"{click.style('error:', fg='red', bold=True) if red else 'error:'} {message}")
+    if remedy:
+        words(f"  remedy: {remedy}")
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A rich console: colours only on a terminal and without ``NO_COLOR``."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else _WIDTH_OF_A_PIPE
+    return Console(file=stream, width=width, highlight=False, soft_wrap=False)
+
+
+def table(columns: Sequence[str], *, title: str | None = None) -> Table:
+    """An empty table in the one style of this program."""
+    from rich import box
+    from rich.table import Table
+
+    made = Table(
+        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
+    )
+    for column in columns:
+        made.add_column(column, overflow="fold")
+    return made
+
+
+def json_option(function: Any) -> Any:
+    """``--json`` for a verb; failures become JSON too."""
+
+    def note(ctx: click.Context, parameter: click.Parameter, value: bool) -> bool:
+        if value:
+            errors_as_json()
+        return value
+
+    return click.option(
+        "--json", "as_json", is_flag=True, is_eager=True, callback=note,
+        help="Print one JSON document on standard output, failures too.",
+    )(function)  # fmt: skip
+
+
+def escape(text: str) -> str:
+    """``text`` as it is, where rich would read markup."""
+    from rich.markup import escape as rich_escape
+
+    return rich_escape(printable(text))
+
+
+def printable(text: str) -> str:
+    """``text`` without what a terminal would obey: control characters, escape sequences."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
