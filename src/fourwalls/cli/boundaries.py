@@ -29,25 +29,27 @@ def boundaries(as_json: bool) -> None:
         return
     table = output.table(["boundary", "wall", "on this host", "runtime"])
     for offer in found.all:
+        versions = (offer.versions or {}).values()
         table.add_row(
             f"[bold]{offer.boundary.value}[/bold]",
             offer.wall,
             _state(offer),
-            ", ".join((offer.versions or {}).values()),
+            output.escape("\n".join(version.replace(" version", "") for version in versions)),
         )
-    console = output.console()
-    console.print(table)
+    output.show(table)
+    for offer in found.all:
+        for missing in offer.missing:
+            output.data(f"{offer.boundary.value} needs {missing.what}: {missing.remedy}")
     chosen = found.auto.value if found.auto else "nothing"
-    console.print(f"[bold]auto[/bold] takes {chosen}: {found.auto_reason}", soft_wrap=True)
+    output.data(f"auto takes {chosen} ({found.auto_reason})")
 
 
 def _state(offer: Offer) -> str:
     if not offer.in_this_version:
         return "[dim]not part of this version[/dim]"
-    if offer.available:
-        return "[green]yes[/green]" if offer.native_speed else "[yellow]yes, slow[/yellow]"
-    lines = [f"[red]no:[/red] {missing.what}\n  → {missing.remedy}" for missing in offer.missing]
-    return "\n".join(lines)
+    if not offer.available:
+        return "[red]no, see below[/red]"
+    return "[green]yes[/green]" if offer.native_speed else "[yellow]yes, but slow[/yellow]"
 
 
 def _document(found: Offers) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def _show(checks: list[Check], cleaned: Cleaned | None) -> None:
         if check.remedy and check.status.value != "ok":
             found += f"\n[bold]→ {output.escape(check.remedy)}[/bold]"
         table.add_row(_MARKS[check.status.value], check.name, found)
-    output.console().print(table)
+    output.show(table)
     if cleaned is not None:
         for line in _cleaned_lines(cleaned):
             output.data(line)

@@ -74,6 +74,15 @@ def table(columns: Sequence[str], *, title: str | None = None) -> Table:
     return made
 
 
+def show(thing: Table) -> None:
+    """Print a table, without the blanks rich fills its lines with."""
+    screen = console()
+    with screen.capture() as captured:
+        screen.print(thing)
+    for line in captured.get().strip("\n").splitlines():
+        data(line.rstrip())
+
+
 def json_option(function: Any) -> Any:
     """``--json`` for a verb; failures become JSON too."""
 

@@ -11,10 +11,10 @@ from fourwalls.model.boundary import Boundary, Capabilities, Missing, Probe
 from fourwalls.model.errors import BoundaryUnavailableError
 
 _WALLS: Mapping[Boundary, str] = {
-    Boundary.ISOLATE: "a V8 isolate inside a jail",
-    Boundary.CONTAINER: "namespaces, seccomp and cgroups of the host's own kernel",
-    Boundary.GVISOR: "a kernel in user space between the guest and the host's",
-    Boundary.MICROVM: "a virtual machine with a kernel of its own",
+    Boundary.ISOLATE: "a language VM",
+    Boundary.CONTAINER: "kernel namespaces, cgroups, seccomp",
+    Boundary.GVISOR: "a kernel in user space",
+    Boundary.MICROVM: "a kernel of its own on virtual hardware",
 }
 
 

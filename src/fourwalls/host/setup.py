@@ -7,6 +7,7 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fourwalls.boundaries.oci.runtime import find_runtime, runtime_version
 from fourwalls.host import apt
 from fourwalls.host.distribution import Distribution, read_distribution
 from fourwalls.host.kernel import Kernel, Presence
@@ -110,6 +111,8 @@ def carry_out(plan: SetupPlan, places: Places, report: Report) -> None:
         path.write_text(text)
     if plan.packages:
         apt.install(plan.packages, report)
+        find_runtime.cache_clear()
+        runtime_version.cache_clear()
     for module in plan.modules:
         report(Progress("modules", f"loading {module}"))
         _load_module(module)
