@@ -31,7 +31,7 @@ class Plan:
     ``directory`` is the sandbox's own (0711, locked through ``lock_fd``); ``template`` the mounted
     template; ``disk_template`` a formatted, empty file system image to copy; ``uid_base`` the first
     host id of the sandbox's range; ``cgroup`` the path of its group below each hierarchy;
-    ``lease_deadline_ns`` on CLOCK_BOOTTIME.
+    ``lease_deadline_ns`` on CLOCK_BOOTTIME; ``nofile`` the most files a process may open.
     """
 
     sandbox_id: str
@@ -49,6 +49,7 @@ class Plan:
     cgroup_layout: CgroupLayout
     cgroup: str
     lease_deadline_ns: int
+    nofile: int
     detach: bool
 
 

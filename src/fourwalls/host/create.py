@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import shutil
 import time
 from pathlib import Path
@@ -27,6 +28,9 @@ from fourwalls.model.boundary import Boundary
 from fourwalls.model.errors import FourwallsError, SandboxStartError
 from fourwalls.model.ids import new_sandbox_id
 from fourwalls.model.sandbox import CreateRequest
+
+
+_NOFILE = 65_536
 
 
 async def create(request: CreateRequest, places: Places) -> LiveSandbox:
@@ -132,9 +136,16 @@ def _prepare(
         cgroup_layout=layout,
         cgroup=cgroup,
         lease_deadline_ns=boottime_deadline_ns(end_at),
+        nofile=_nofile(),
         detach=request.detach,
     )
     return plan, record
+
+
+def _nofile() -> int:
+    """As many open files as most programs expect, unless our own hard limit is lower."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _NOFILE if hard == resource.RLIM_INFINITY else min(_NOFILE, hard)
 
 
 def _start_error(error: FourwallsError, session: Session) -> SandboxStartError:

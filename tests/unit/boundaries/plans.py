@@ -24,5 +24,6 @@ PLAN = Plan(
     cgroup_layout=CgroupLayout(2, {"": "/sys/fs/cgroup"}),
     cgroup="fourwalls/default/s",
     lease_deadline_ns=123,
+    nofile=65536,
     detach=False,
 )

@@ -12,7 +12,6 @@ from fourwalls.linux.cgroup import CgroupLimits, render_groups
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _START_TIMEOUT_MS = 30_000
-_NOFILE = 65_536
 
 
 def render_container_config(plan: Plan, machine: str) -> dict[str, Any]:
@@ -25,7 +24,7 @@ def render_container_config(plan: Plan, machine: str) -> dict[str, Any]:
             agent_target=AGENT_IN_SANDBOX,
             uid_base=plan.uid_base,
             uid_count=UID_COUNT,
-            nofile=_NOFILE,
+            nofile=plan.nofile,
             shm_bytes=plan.resources.memory_bytes // 2,
             machine=machine,
             kernel_walls=True,

@@ -13,7 +13,6 @@ from fourwalls.model.sizes import MIB
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _START_TIMEOUT_MS = 60_000
-_NOFILE = 65_536
 
 # The sentry and the gofer live in the same group as the guest's memory (about 13 MiB when idle).
 SENTRY_MEMORY_BYTES = 48 * MIB
@@ -35,7 +34,7 @@ def render_gvisor_config(plan: Plan, machine: str) -> dict[str, Any]:
             agent_target=AGENT_IN_SANDBOX,
             uid_base=plan.uid_base,
             uid_count=UID_COUNT,
-            nofile=_NOFILE,
+            nofile=plan.nofile,
             shm_bytes=plan.resources.memory_bytes // 2,
             machine=machine,
             kernel_walls=False,
