@@ -1,0 +1,1 @@
+"""Benchmarks: what Fourwalls costs beside the raw runtime beneath, measured in one run."""
