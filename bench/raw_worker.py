@@ -1,10 +1,10 @@
 """A process that starts the raw runtime on a running sandbox's bundle.
 
-It enters the mount namespace of a real sandbox's shim, so the raw runtime gets exactly the root file
-system, config and flags of the product. It makes its own cgroups from the same limits, as anyone who
-uses the runtime alone would. One JSON command a line comes in, one JSON answer goes out:
-``{"count": n}`` starts n runs at once and answers with the seconds to the first output of each and to
-the end of all.
+It enters the mount namespace of a real sandbox's shim, so the raw runtime gets exactly the root
+file system, config and flags of the product. It makes its own cgroups from the same limits, as
+anyone who uses the runtime alone would. One JSON command a line comes in, one JSON answer goes out:
+``{"count": n}`` starts n runs at once and answers with the seconds to the first output of each and
+to the end of all.
 """
 
 from __future__ import annotations
@@ -61,7 +61,15 @@ class Raw:
         config["linux"] = {**config["linux"], "cgroupsPath": f"/fourwalls-raw/{name}"}
         (bundle / "config.json").write_text(json.dumps(config))
         if self._runtime == "crun":
-            argv = ["crun", "--root", str(self._work / "root"), "run", "--bundle", str(bundle), name]
+            argv = [
+                "crun",
+                "--root",
+                str(self._work / "root"),
+                "run",
+                "--bundle",
+                str(bundle),
+                name,
+            ]
         else:
             changes = self._donor / "disk" / name
             changes.mkdir()

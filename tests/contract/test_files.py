@@ -89,9 +89,7 @@ async def test_errors_say_what_is_wrong(sandbox: AsyncSandbox) -> None:
 
 
 async def test_names_that_are_not_utf8(sandbox: AsyncSandbox) -> None:
-    await sandbox.commands.run(
-        ["python3", "-c", "open(b'/tmp/odd\\xff\\n name', 'w').write('x')"]
-    )
+    await sandbox.commands.run(["python3", "-c", "open(b'/tmp/odd\\xff\\n name', 'w').write('x')"])
     (entry,) = [e for e in await sandbox.files.list("/tmp") if e.name.startswith("odd")]
     assert entry.name == "odd\udcff\n name"
     assert await sandbox.files.read(entry.path) == "x"
@@ -107,7 +105,9 @@ async def test_watch(sandbox: AsyncSandbox) -> None:
     await sandbox.files.make_dir("/tmp/w")
     watch = await sandbox.files.watch_dir("/tmp/w", recursive=True)
     await sandbox.files.write("/tmp/w/new", "x")
-    await sandbox.commands.run("mkdir /tmp/w/sub; sleep 0.2; echo y > /tmp/w/sub/deep; rm /tmp/w/new")
+    await sandbox.commands.run(
+        "mkdir /tmp/w/sub; sleep 0.2; echo y > /tmp/w/sub/deep; rm /tmp/w/new"
+    )
     await asyncio.sleep(0.5)
     events = [(event.type.value, event.name) for event in await watch.get_new_events()]
     await watch.stop()
