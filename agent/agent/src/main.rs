@@ -1,1 +1,86 @@
-fn main() {}
+//! The guest agent: the first process of a sandbox.
+//!
+//! It comes up with nothing but two pipes: requests on stdin, answers on stdout (and a pipe for its
+//! log as stderr). It settles itself, waits for `HELLO`, and from then on does what the frames say
+//! until the host is gone. What it does is in `docs/wire/agent.md`; `agent` is the loop, `dispatch`
+//! leads from a frame to the file that answers it.
+
+mod agent;
+mod books;
+mod credit;
+mod dispatch;
+mod environment;
+mod exec;
+mod exec_control;
+mod failure;
+mod files;
+mod inotify;
+mod input;
+mod launch;
+mod link;
+mod metrics;
+mod plan;
+mod poller;
+mod process;
+mod pty;
+mod reap;
+mod ring;
+mod session;
+mod shutdown;
+mod streams;
+mod sys;
+mod tree;
+mod tunnel;
+mod users;
+mod watch;
+mod worker;
+
+use std::process::ExitCode;
+
+use fourwalls_protocol::EXIT_PROTOCOL_ERROR;
+
+use crate::agent::Agent;
+use crate::failure::Fatal;
+
+fn main() -> ExitCode {
+    settle();
+    let mut agent = match Agent::new() {
+        Ok(agent) => agent,
+        Err(error) => return complain(&format!("cannot start: {error}"), 1),
+    };
+    let reason = agent.run();
+    agent.kill_everything();
+    match reason {
+        Fatal::Gone | Fatal::Done => ExitCode::SUCCESS,
+        Fatal::Protocol(message) => complain(&message, EXIT_PROTOCOL_ERROR as u8),
+        Fatal::Io(error) => complain(&format!("cannot go on: {error}"), 1),
+    }
+}
+
+fn complain(message: &str, status: u8) -> ExitCode {
+    // Nobody may be listening any more.
+    let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("agent: {message}\n"));
+    ExitCode::from(status)
+}
+
+/// Get rid of what was inherited, and tell the kernel who we are.
+fn settle() {
+    // SAFETY: all of these take numbers, or a handler that is a constant. No thread runs yet, and
+    // nothing has been opened that could be closed by mistake. Each may fail harmlessly.
+    unsafe {
+        for signal in 1..=64 {
+            if signal != libc::SIGPIPE {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+        }
+        let none = sys::signal_set(&[]);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+        libc::umask(0);
+        libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0);
+        // Orphans come to us also where we are not the first process.
+        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+        // Memory goes back to the kernel as soon as it is free, and threads share one heap.
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 64 * 1024);
+    }
+}
