@@ -1,5 +1,7 @@
 """Run code nobody has vouched for, behind a boundary you choose.
 
+::
+
     from fourwalls import Sandbox
 
     with Sandbox.create() as sandbox:
@@ -11,23 +13,53 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fourwalls.sdk import AsyncSandbox, Sandbox
+    from fourwalls.model.errors import (
+        BoundaryUnavailableError,
+        CommandExitError,
+        CommandStartError,
+        CommandTimeoutError,
+        FourwallsError,
+        InvalidArgumentError,
+        PathNotFoundError,
+        SandboxGoneError,
+        SandboxNotFoundError,
+        SandboxStartError,
+    )
+    from fourwalls.sdk import AsyncSandbox, CommandResult, PtySize, Sandbox, WriteEntry
 
 __version__ = "0.1.0"
 
-__all__ = ["AsyncSandbox", "Sandbox", "__version__"]
+__all__ = [
+    "AsyncSandbox",
+    "BoundaryUnavailableError",
+    "CommandExitError",
+    "CommandResult",
+    "CommandStartError",
+    "CommandTimeoutError",
+    "FourwallsError",
+    "InvalidArgumentError",
+    "PathNotFoundError",
+    "PtySize",
+    "Sandbox",
+    "SandboxGoneError",
+    "SandboxNotFoundError",
+    "SandboxStartError",
+    "WriteEntry",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> object:
     # Loaded when used, so that importing the package costs next to nothing.
-    if name in ("AsyncSandbox", "Sandbox"):
-        import fourwalls.sdk
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
 
-        value: object = getattr(fourwalls.sdk, name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = "fourwalls.model.errors" if name.endswith("Error") else "fourwalls.sdk"
+    value: object = getattr(importlib.import_module(module), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return list(__all__)

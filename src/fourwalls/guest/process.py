@@ -63,6 +63,7 @@ class ProcessStream:
         self._inbox = Inbox(WINDOW, frozenset({STDOUT, STDERR, PTY}), self._send_credit)
         self._outbox: Outbox
         self._pid = 0
+        self._offsets = (0, 0)
         self._announce: Started | None = None
         self._exit: Exit | None = None
 
@@ -129,7 +130,7 @@ class ProcessStream:
             started = decode(body, Started)
             out, err = started.offsets
             self._inbox.begin({STDOUT: out, STDERR: err, PTY: out})
-            self._pid, self._announce = started.pid, started
+            self._pid, self._offsets, self._announce = started.pid, started.offsets, started
             if not self._started.done():
                 self._started.set_result(started)
             return False
@@ -157,6 +158,11 @@ class ProcessStream:
     def pid(self) -> int:
         """The process's id inside the sandbox."""
         return self._pid
+
+    @property
+    def offsets(self) -> tuple[int, int]:
+        """Where the output begins on this stream: stdout or terminal, and stderr."""
+        return self._offsets
 
     async def next_event(self) -> ProcessEvent | None:
         """The next event; ``None`` after :class:`Exit`, or after :meth:`detach`."""

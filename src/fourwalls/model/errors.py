@@ -236,9 +236,19 @@ class CommandExitError(CommandError):
 
 
 class CommandTimeoutError(CommandError, TimeoutError):
-    """The command was killed, with all it had started, because its time was over."""
+    """The command was killed, with all it had started, because its time was over.
+
+    ``stdout`` and ``stderr`` hold what it had printed until then.
+    """
 
     code = "timeout"
+
+    def __init__(
+        self, message: str, *, stdout: str = "", stderr: str = "", remedy: str | None = None
+    ) -> None:
+        super().__init__(message, remedy=remedy)
+        self.stdout = stdout
+        self.stderr = stderr
 
 
 def all_errors() -> list[type[FourwallsError]]:

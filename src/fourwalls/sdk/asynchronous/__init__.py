@@ -1,0 +1,1 @@
+"""The async SDK: one class a file, all of it written here."""

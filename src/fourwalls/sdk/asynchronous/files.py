@@ -1,0 +1,204 @@
+"""The files of a sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from typing import Final, Literal, overload
+
+from fourwalls.guest.transfer import ReadStream
+from fourwalls.model.errors import InvalidArgumentError, LimitError, PathNotFoundError
+from fourwalls.sdk import checks
+from fourwalls.sdk.asynchronous.core import Core
+from fourwalls.sdk.asynchronous.sources import Source, check_source, pieces
+from fourwalls.sdk.asynchronous.watch import AsyncWatchHandle, EventCallback, ExitCallback
+from fourwalls.sdk.paths import PathLike
+from fourwalls.sdk.values import EntryInfo, WriteEntry, WriteInfo, entry_info, write_info
+
+READ_LIMIT: Final = 1024 * 1024 * 1024
+"""Bytes a file may have to be read as a whole."""
+
+
+class AsyncFiles:
+    """Paths are absolute, or relative to the user's home; ``~`` works, too.
+
+    Names that are not UTF-8 come and go as surrogate escapes, as in :func:`os.fsdecode`. What is
+    made belongs to ``user``, by default the template's. ``request_timeout`` is in seconds.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    @overload
+    async def read(
+        self, path: PathLike, format: Literal["text"] = "text", user: str | None = None
+    ) -> str: ...
+
+    @overload
+    async def read(
+        self, path: PathLike, format: Literal["bytes"], user: str | None = None
+    ) -> bytes: ...
+
+    @overload
+    async def read(
+        self, path: PathLike, format: Literal["stream"], user: str | None = None
+    ) -> AsyncGenerator[bytes, None]: ...
+
+    async def read(
+        self,
+        path: PathLike,
+        format: Literal["text", "bytes", "stream"] = "text",
+        user: str | None = None,
+    ) -> str | bytes | AsyncGenerator[bytes, None]:
+        """The content of a file.
+
+        ``text`` is decoded as UTF-8 with U+FFFD for what is none; ``bytes`` is exact; ``stream``
+        is an iterator of pieces, for files of any size. Raises :class:`PathNotFoundError`,
+        :class:`PathIsADirectoryError`, and :class:`LimitError` for a whole file over 1 GiB.
+        """
+        if format not in ("text", "bytes", "stream"):
+            raise InvalidArgumentError(f"format must be text, bytes or stream, not {format!r:.80}")
+        full = await self._core.resolve(path, checks.user(user))
+        stream = await self._core.session.files.read(full)
+        if format == "stream":
+            return _closing(stream)
+        content = bytearray()
+        try:
+            async for piece in stream:
+                content += piece
+                if len(content) > READ_LIMIT:
+                    raise LimitError(
+                        f"the file has more than {READ_LIMIT} bytes",
+                        remedy='read it with format="stream"',
+                    )
+        finally:
+            stream.close()
+        return content.decode("utf-8", "replace") if format == "text" else bytes(content)
+
+    async def write(
+        self,
+        path: PathLike,
+        data: Source,
+        user: str | None = None,
+        *,
+        mode: int | None = None,
+    ) -> WriteInfo:
+        """Write a file, making its parent directories; when this returns it is there.
+
+        ``data``: text, bytes, a file object, or an iterator (also asynchronous) of text or bytes;
+        the last two stream, whatever their size. ``mode``: permission bits of a new file. When the
+        source fails midway, the file keeps what was written until then.
+        """
+        check_source(data)
+        owner = checks.user(user)
+        bits = None if mode is None else checks.whole(mode, "mode", 0, 0o7777)
+        full = await self._core.resolve(path, owner)
+        stream = await self._core.session.files.write(full, user=owner, mode=bits)
+        try:
+            async for piece in pieces(data):
+                await stream.write(piece)
+            return write_info(await stream.finish())
+        finally:
+            stream.close()
+
+    async def write_files(
+        self,
+        files: Iterable[WriteEntry | Mapping[str, object]],
+        user: str | None = None,
+    ) -> list[WriteInfo]:
+        """Write several files: each a :class:`WriteEntry` or a map with ``path`` and ``data``."""
+        entries = []
+        for file in files:
+            if isinstance(file, Mapping):
+                if "path" not in file or "data" not in file:
+                    raise InvalidArgumentError("each file needs a path and data")
+                file = WriteEntry(file["path"], file["data"])  # type: ignore[arg-type]
+            check_source(file.data)
+            entries.append(file)
+        return [await self.write(file.path, file.data, user) for file in entries]  # type: ignore[arg-type]
+
+    async def list(
+        self,
+        path: PathLike,
+        depth: int = 1,
+        user: str | None = None,
+        request_timeout: float | None = None,
+    ) -> list[EntryInfo]:
+        """What is in a directory, ``depth`` levels deep, each directory before its content."""
+        levels = checks.whole(depth, "depth", 1, 2**32 - 1)
+        seconds = checks.request_timeout(request_timeout)
+        full = await self._core.resolve(path, checks.user(user))
+        entries = await self._core.session.files.list(full, levels, timeout=seconds)
+        return [entry_info(entry) for entry in entries]
+
+    async def get_info(
+        self, path: PathLike, user: str | None = None, request_timeout: float | None = None
+    ) -> EntryInfo:
+        """What is at a path, without following a symlink. Raises :class:`PathNotFoundError`."""
+        seconds = checks.request_timeout(request_timeout)
+        full = await self._core.resolve(path, checks.user(user))
+        return entry_info(await self._core.session.files.stat(full, timeout=seconds))
+
+    async def exists(
+        self, path: PathLike, user: str | None = None, request_timeout: float | None = None
+    ) -> bool:
+        """Whether there is anything at a path."""
+        try:
+            await self.get_info(path, user, request_timeout)
+        except PathNotFoundError:
+            return False
+        return True
+
+    async def remove(
+        self, path: PathLike, user: str | None = None, request_timeout: float | None = 0
+    ) -> None:
+        """Remove a file, or a directory with all that is in it. A missing path is no error."""
+        seconds = checks.request_timeout(request_timeout)
+        full = await self._core.resolve(path, checks.user(user))
+        await self._core.session.files.remove(full, timeout=seconds)
+
+    async def rename(
+        self,
+        old_path: PathLike,
+        new_path: PathLike,
+        user: str | None = None,
+        request_timeout: float | None = None,
+    ) -> EntryInfo:
+        """Move a file or directory, making the parents of the new path."""
+        owner = checks.user(user)
+        seconds = checks.request_timeout(request_timeout)
+        old = await self._core.resolve(old_path, owner, "old_path")
+        new = await self._core.resolve(new_path, owner, "new_path")
+        entry = await self._core.session.files.move(old, new, user=owner, timeout=seconds)
+        return entry_info(entry)
+
+    async def make_dir(
+        self, path: PathLike, user: str | None = None, request_timeout: float | None = None
+    ) -> bool:
+        """Make a directory and its parents; false when it exists already."""
+        owner = checks.user(user)
+        seconds = checks.request_timeout(request_timeout)
+        full = await self._core.resolve(path, owner)
+        return (await self._core.session.files.mkdir(full, user=owner, timeout=seconds)).created
+
+    async def watch_dir(
+        self,
+        path: PathLike,
+        on_event: EventCallback | None = None,
+        on_exit: ExitCallback | None = None,
+        user: str | None = None,
+        *,
+        recursive: bool = False,
+    ) -> AsyncWatchHandle:
+        """Watch a directory: what changes after this returns is reported."""
+        full = await self._core.resolve(path, checks.user(user))
+        watch = await self._core.session.files.watch(full, recursive=bool(recursive))
+        return AsyncWatchHandle(self._core, watch, on_event, on_exit)
+
+
+async def _closing(stream: ReadStream) -> AsyncGenerator[bytes, None]:
+    """The stream's pieces; the transfer is given up when the iterator is closed early."""
+    try:
+        async for piece in stream:
+            yield piece
+    finally:
+        stream.close()
