@@ -56,6 +56,7 @@ impl Groups {
 
     fn create_group(&mut self, spec: &GroupSpec) -> Result<()> {
         if let Some(parent) = spec.path.parent() {
+            demand_cgroup_file_system(parent)?;
             std::fs::create_dir_all(parent).context(|| format!("parent {}", parent.display()))?;
             if self.version == 2 {
                 enable_controllers(parent, &spec.files)?;
@@ -224,6 +225,20 @@ fn kill_children() -> bool {
         sys::kill(pid);
     }
     found
+}
+
+/// Where no hierarchy is mounted, a group would be a plain directory that limits nothing.
+fn demand_cgroup_file_system(path: &Path) -> Result<()> {
+    let existing = path.ancestors().find(|path| path.exists()).unwrap_or(path);
+    let directory = sys::open(existing, libc::O_PATH).context(|| existing.display().to_string())?;
+    let kind = sys::file_system_type(&directory).context(|| "statfs")?;
+    if kind != libc::CGROUP_SUPER_MAGIC && kind != libc::CGROUP2_SUPER_MAGIC {
+        return Err(format!(
+            "{} is on no cgroup file system",
+            existing.display()
+        ));
+    }
+    Ok(())
 }
 
 /// A group of the same name is what a crashed predecessor left: taken away if it is empty.

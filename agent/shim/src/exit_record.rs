@@ -46,10 +46,10 @@ pub struct ExitRecord {
     pub ended_at: f64,
 }
 
+/// Seconds since the epoch, in whole milliseconds: a number that every JSON reader reads alike.
 pub fn now() -> f64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0.0, |since| since.as_secs_f64())
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0.0, |since| since.as_millis() as f64 / 1000.0)
 }
 
 impl ExitRecord {

@@ -126,7 +126,8 @@ impl Child<'_> {
             "fourwalls-shim: {step} for {}: {error}\n",
             self.spec.argv[0]
         );
-        let _ = sys::write(self.standard[2].as_fd(), message.as_bytes());
+        // SAFETY: standard error is the pipe by now, and the bytes outlive the call.
+        unsafe { libc::write(2, message.as_ptr().cast(), message.len()) };
         // SAFETY: leaves without running anything of the parent's.
         unsafe { libc::_exit(127) }
     }
@@ -145,15 +146,15 @@ impl Child<'_> {
             if libc::getppid() != shim {
                 return "the shim is gone";
             }
+            for (number, pipe) in (0..).zip(self.standard) {
+                if libc::dup2(pipe.as_raw_fd(), number) < 0 {
+                    return "dup2";
+                }
+            }
             for entrance in self.entrances {
                 // 0 stands for the writer itself.
                 if libc::write(entrance.as_raw_fd(), c"0".as_ptr().cast(), 1) != 1 {
                     return "entering a control group";
-                }
-            }
-            for (number, pipe) in (0..).zip(self.standard) {
-                if libc::dup2(pipe.as_raw_fd(), number) < 0 {
-                    return "dup2";
                 }
             }
             if libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) != 0 {

@@ -180,6 +180,15 @@ pub fn detach(target: &Path) -> io::Result<()> {
         .map(drop)
 }
 
+/// The magic number of the file system an open file lies on.
+pub fn file_system_type(fd: &OwnedFd) -> io::Result<libc::c_long> {
+    // SAFETY: the structure is plain data for which all zeroes are valid.
+    let mut answer: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: `answer` is writable.
+    check_int(unsafe { libc::fstatfs(fd.as_raw_fd(), &mut answer) })?;
+    Ok(answer.f_type)
+}
+
 pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: `ends` has room for the two descriptors.
