@@ -32,7 +32,7 @@ def exit_code_of(error: FourwallsError) -> int:
             return USAGE
         case CommandTimeoutError():
             return TIMEOUT
-        case CommandStartError():
+        case CommandStartError(stage="exec"):
             return NOT_FOUND if error.errno == errno.ENOENT else NOT_EXECUTABLE
         case _:
             return OUR_FAILURE

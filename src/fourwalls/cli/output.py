@@ -44,12 +44,17 @@ def errors_as_json() -> None:
 def failure(code: str, message: str, remedy: str | None) -> None:
     """Say that something went wrong, in the form the caller asked for."""
     if _state["json_errors"]:
-        data_json({"error": {"code": code, "message": message, "remedy": remedy}})
+        data_json({"error": error_document(code, message, remedy)})
         return
     red = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     words(f"{click.style('error:', fg='red', bold=True) if red else 'error:'} {message}")
     if remedy:
         words(f"  remedy: {remedy}")
+
+
+def error_document(code: str, message: str, remedy: str | None) -> dict[str, str | None]:
+    """An error as every JSON answer has it."""
+    return {"code": code, "message": message, "remedy": remedy}
 
 
 def console(*, stderr: bool = False) -> Console:
