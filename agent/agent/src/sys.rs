@@ -212,3 +212,15 @@ pub fn random(buffer: &mut [u8]) {
     let got = unsafe { libc::getrandom(buffer.as_mut_ptr().cast::<c_void>(), buffer.len(), 0) };
     debug_assert_eq!(usize::try_from(got), Ok(buffer.len()));
 }
+
+/// The ids this thread has for files from now on; the thread's other ids stay.
+pub fn set_file_system_ids(user: u32, group: u32) {
+    // SAFETY: both take a number and change nothing but this thread. They do not report failure; who
+    // may not change them goes on with the ids there are. The group goes first: without the user's
+    // privilege it could not be changed any more, and coming back the other way round is as well,
+    // since what allows it are the capabilities of the thread and not these ids.
+    unsafe {
+        libc::syscall(libc::SYS_setfsgid, group);
+        libc::syscall(libc::SYS_setfsuid, user);
+    }
+}

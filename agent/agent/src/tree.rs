@@ -150,17 +150,32 @@ impl Tree {
     }
 
     fn is_marked(&self, pid: u32) -> bool {
-        use std::io::Read;
-        let mut environ = Vec::new();
-        let Ok(file) = fs::File::open(format!("/proc/{pid}/environ")) else {
-            return false;
-        };
-        // What was read before an error counts.
-        let _ = file.take(ENVIRON_LIMIT as u64).read_to_end(&mut environ);
+        let environ = read_environ(pid);
         environ
             .split(|byte| *byte == 0)
             .any(|line| line == self.marker)
     }
+}
+
+/// The environment of a process, as far as it can be read.
+///
+/// The kernel shows it to the process's own user and to `CAP_SYS_PTRACE`, which the first process of
+/// a sandbox does not have. So this thread looks with the owner's eyes: the file system ids belong to
+/// the thread, and the check of this file is made with them.
+fn read_environ(pid: u32) -> Vec<u8> {
+    use std::io::Read;
+    use std::os::unix::fs::MetadataExt;
+    let mut environ = Vec::new();
+    let Ok(owner) = fs::metadata(format!("/proc/{pid}")) else {
+        return environ;
+    };
+    sys::set_file_system_ids(owner.uid(), owner.gid());
+    if let Ok(file) = fs::File::open(format!("/proc/{pid}/environ")) {
+        // What was read before an error counts.
+        let _ = file.take(ENVIRON_LIMIT as u64).read_to_end(&mut environ);
+    }
+    sys::set_file_system_ids(0, 0);
+    environ
 }
 
 /// Send a signal to all members there are now.
@@ -185,7 +200,11 @@ pub fn kill(tree: &Tree) -> Result<(), Failure> {
     for round in 0..ROUNDS {
         let members = tree.members(&processes(), &known);
         if members.is_empty() {
-            return Ok(());
+            return if round == 0 {
+                Err(Failure::new("not_found", "nothing of the tree is left"))
+            } else {
+                Ok(())
+            };
         }
         let mut news = false;
         for stat in &members {
