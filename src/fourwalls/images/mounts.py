@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,8 +30,7 @@ def mounted(places: Places, manifest: Manifest) -> Path:
     The first call of a boot verifies the whole image. Raises :class:`TemplateCorruptError`, or
     :class:`TemplateError` if this host cannot mount EROFS.
     """
-    places.template_mounts.mkdir(mode=0o700, parents=True, exist_ok=True)
-    places.template_mounts.chmod(0o700)
+    _make_parent(places)
     with locked(_lock_file(places, manifest.hex)):
         return _ensure(places, manifest)
 
@@ -40,17 +38,10 @@ def mounted(places: Places, manifest: Manifest) -> Path:
 @contextmanager
 def held(places: Places, manifest: Manifest) -> Iterator[Path]:
     """Like :func:`mounted`, and :func:`unmount_idle` leaves it alone inside the block."""
-    while True:
-        target = mounted(places, manifest)
-        fd = os.open(_lock_file(places, manifest.hex), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH)
-            if not is_mounted(target):
-                continue  # unmounted between the two locks
-            yield target
-            return
-        finally:
-            os.close(fd)
+    _make_parent(places)
+    with _use_file(places, manifest.hex).open("w") as use:
+        fcntl.flock(use, fcntl.LOCK_SH)
+        yield mounted(places, manifest)
 
 
 def unmount_idle(places: Places, in_use: set[str]) -> list[str]:
@@ -61,8 +52,11 @@ def unmount_idle(places: Places, in_use: set[str]) -> list[str]:
     for path in sorted(places.template_mounts.iterdir()):
         if digest_hex(path.name) != path.name or path.name in in_use:
             continue
-        with open(_lock_file(places, path.name), "w") as lock:
-            if try_lock(lock.fileno()) and _release(path):
+        with (
+            locked(_lock_file(places, path.name)),
+            _use_file(places, path.name).open("w") as use,
+        ):
+            if try_lock(use.fileno()) and _release(path):
                 gone.append(path.name)
     return gone
 
@@ -75,7 +69,10 @@ def _release(path: Path) -> bool:
             if error.errno == errno.EBUSY:
                 return False
             raise
-    path.rmdir()
+    try:
+        path.rmdir()
+    except FileNotFoundError:
+        return False  # another process was faster
     return True
 
 
@@ -117,5 +114,15 @@ def _mount_image(image: Path, target: Path) -> None:
         raise TemplateError(f"the template image cannot be mounted: {error}") from error
 
 
+def _make_parent(places: Places) -> None:
+    places.template_mounts.mkdir(mode=0o700, parents=True, exist_ok=True)
+    places.template_mounts.chmod(0o700)
+
+
 def _lock_file(places: Places, wanted: str) -> Path:
     return places.template_mounts / f".{wanted}.lock"
+
+
+def _use_file(places: Places, wanted: str) -> Path:
+    """Locked shared by holders. Apart from the lock of (un)mounting, which holders wait for."""
+    return places.template_mounts / f".{wanted}.use"
