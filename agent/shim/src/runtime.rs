@@ -1,7 +1,7 @@
 //! Starts the runtime in the sandbox's groups, with the agent's pipes and nothing else of the shim.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use crate::cgroup::Groups;

@@ -1,5 +1,8 @@
 //! The shim from the outside: what a host sees of it, and what it leaves behind.
 
+// Outside of test functions too, a failure here is a failed test.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::io::{Read, Write};

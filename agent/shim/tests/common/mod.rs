@@ -38,6 +38,7 @@ impl Frame {
     }
 }
 
+/// An example of this package, which `cargo test` builds along (not so with `--test NAME`).
 pub fn fake_runtime() -> PathBuf {
     let shim = Path::new(env!("CARGO_BIN_EXE_fourwalls-shim"));
     shim.with_file_name("examples").join("fake_runtime")
@@ -54,11 +55,8 @@ impl Plan {
     pub fn new(behaviour: &str) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         // SAFETY: cannot fail and touches no memory.
-        assert_eq!(
-            unsafe { libc::geteuid() },
-            0,
-            "these tests build mounts: run them as root"
-        );
+        let user = unsafe { libc::geteuid() };
+        assert_eq!(user, 0, "these tests build mounts: run them as root");
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let id = format!("shimtest-{}-{number}", std::process::id());
         let base = PathBuf::from("/var/tmp").join(&id);
@@ -307,7 +305,14 @@ impl Drop for Shim {
         let _ = self.process.kill();
         let _ = self.process.wait();
         for group in &self.groups {
-            let _ = std::fs::remove_dir(group);
+            // After a failed test: the agent leaves with its pipes, a moment later.
+            let deadline = Instant::now() + Duration::from_secs(2);
+            while std::fs::remove_dir(group).is_err() && group.exists() && Instant::now() < deadline
+            {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            // The parent goes with its last user.
+            let _ = group.parent().map(std::fs::remove_dir);
         }
         let _ = std::fs::remove_dir_all(&self.base);
     }
