@@ -13,20 +13,23 @@ from fourwalls.model.errors import CommandExitError, CommandTimeoutError
 from fourwalls.sdk.output import Output
 from fourwalls.sdk.values import CommandResult
 
-_SHELL_KILLED: Final = 128 + signals.SIGKILL
+# A shell reports a child that was killed by an exit code of its own. gVisor's kernel ends a process
+# with 1 when the host's has taken its memory away.
+_KILLED_CODES: Final = (128 + signals.SIGKILL, 1)
 _SHOWN: Final = 2000
 
 
-class OomWatch:
-    """Tells whether the sandbox ran out of memory since this was made."""
+class LimitWatch:
+    """Tells which limit of the sandbox was met since this was made, as the host sees it."""
 
-    def __init__(self, count: Callable[[], int]) -> None:
-        self._count = count
-        self._before = count()
+    def __init__(self, oom_kills: Callable[[], int], disk_full: Callable[[], bool]) -> None:
+        self._oom_kills = oom_kills
+        self._before = oom_kills()
+        self.disk_full = disk_full
 
-    def rose(self) -> bool:
+    def out_of_memory(self) -> bool:
         """Whether the kernel has killed a process for want of memory meanwhile."""
-        return self._count() > self._before
+        return self._oom_kills() > self._before
 
 
 def _describe(exit_: Exit) -> str | None:
@@ -40,27 +43,27 @@ def _describe(exit_: Exit) -> str | None:
     return f"exit status {exit_.code}" if exit_.code else None
 
 
-def _cause(exit_: Exit, *, killed: bool, out_of_memory: Callable[[], bool]) -> Cause:
+def _cause(exit_: Exit, *, killed: bool, limits: LimitWatch) -> Cause:
     if exit_.timed_out:
         return Cause.TIMEOUT
-    # A shell reports a child that was killed by an exit code of its own.
-    if (exit_.signal == signals.SIGKILL or exit_.code == _SHELL_KILLED) and out_of_memory():
+    if (exit_.signal == signals.SIGKILL or exit_.code in _KILLED_CODES) and limits.out_of_memory():
         return Cause.OOM
     if killed and exit_.signal == signals.SIGKILL:
         return Cause.KILLED
-    if exit_.disk_full:
+    # Behind some boundaries the guest cannot tell how full its disk is; the host always can.
+    if exit_.disk_full or (exit_.code and limits.disk_full()):
         return Cause.DISK_FULL
     return Cause.SIGNALED if exit_.signal else Cause.EXITED
 
 
-def make_result(exit_: Exit, output: Output, *, killed: bool, oom: OomWatch) -> CommandResult:
+def make_result(exit_: Exit, output: Output, *, killed: bool, limits: LimitWatch) -> CommandResult:
     """What is known of a command that has ended."""
     return CommandResult(
         stdout=output.text(STDOUT),
         stderr=output.text(STDERR),
         exit_code=exit_.code,
         error=_describe(exit_),
-        cause=_cause(exit_, killed=killed, out_of_memory=oom.rose).value,
+        cause=_cause(exit_, killed=killed, limits=limits).value,
         signal=exit_.signal or None,
         stdout_dropped=output.dropped(STDOUT),
         stderr_dropped=output.dropped(STDERR),
