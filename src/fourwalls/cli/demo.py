@@ -49,7 +49,13 @@ def demo(ctx: click.Context, as_json: bool) -> None:
 async def _all_trials(*, quiet: bool) -> list[Trial]:
     from fourwalls.cli.demo_trial import Trial, bait, run_trial
     from fourwalls.host.offers import offers
+    from fourwalls.images.mounts import mounted
+    from fourwalls.images.store import TemplateStore
+    from fourwalls.linux.places import Places
 
+    # What is done once a boot shall not count for the first sandbox.
+    places = Places.from_environment()
+    mounted(places, TemplateStore(places).get("base"))
     trials = []
     with bait() as given:
         for offer in offers().all:
@@ -68,33 +74,37 @@ async def _all_trials(*, quiet: bool) -> list[Trial]:
 
 def _show(trials: list[Trial]) -> None:
     ran = [trial for trial in trials if trial.attempts]
-    table = output.table(["boundary", "the wall", "result", "kernel it saw", "first output",
-                          "held back"])  # fmt: skip
+    table = output.table(
+        ["boundary", "the wall", "result", "kernel it saw", "first\noutput", "held\nback"]
+    )
     table.columns[4].justify = table.columns[5].justify = "right"
     for trial in trials:
-        name = f"[bold]{trial.boundary.value}[/bold]"
-        if not trial.attempts:
-            reason = output.escape(trial.failure)
-            table.add_row(name, trial.wall, f"[dim]{reason}[/dim]")
-            continue
-        first = trial.first_output_ms
-        held = len(trial.attempts) - len(trial.let_through)
-        colour = "red" if trial.let_through else "green"
-        table.add_row(
-            name,
-            trial.wall,
-            f"{trial.result} primes" if trial.result is not None else "none",
-            output.escape(trial.kernel),
-            "-" if first is None else f"{first:.0f} ms",
-            f"[{colour}]{held} of {len(trial.attempts)}[/{colour}]",
-        )
+        table.add_row(f"[bold]{trial.boundary.value}[/bold]", trial.wall, *_cells(trial))
     output.show(table)
-    output.data(f"\nThis host runs {platform.system()} {platform.release()}.")
+    output.data("")
+    for trial in trials:
+        if not trial.attempts:
+            output.data(f"{trial.boundary.value}: {output.printable(trial.failure)}")
+    output.data(f"This host itself runs Linux {platform.release()}.")
     for trial in ran:
         if trial.failure:
             output.words(f"{trial.boundary.value}: {output.printable(trial.failure)}")
     if ran:
         _show_attempts(ran)
+
+
+def _cells(trial: Trial) -> list[str]:
+    if not trial.attempts:
+        return ["[dim]-[/dim]"] * 4
+    first = trial.first_output_ms
+    held = len(trial.attempts) - len(trial.let_through)
+    colour = "red" if trial.let_through else "green"
+    return [
+        f"{trial.result} primes" if trial.result is not None else "none",
+        output.escape(trial.kernel),
+        "-" if first is None else f"{first:.0f} ms",
+        f"[{colour}]{held}/{len(trial.attempts)}[/{colour}]",
+    ]
 
 
 def _show_attempts(ran: list[Trial]) -> None:
@@ -107,8 +117,8 @@ def _show_attempts(ran: list[Trial]) -> None:
         if any(name in known for known in answers):
             table.add_row(title, *(_cell(known.get(name)) for known in answers))
     output.show(table)
-    marks = "✓ refused   ○ happened, but only inside its own kernel   ✗ let through"
-    output.data(f"\n{marks}")
+    output.data("")
+    output.data("✓ refused   ○ happened, but only inside its own kernel   ✗ let through")
 
 
 def _cell(attempt: Attempt | None) -> str:
@@ -122,7 +132,7 @@ def _document(trials: list[Trial]) -> dict[str, Any]:
         return None if value is None else round(value, 1)
 
     return {
-        "host_kernel": f"{platform.system()} {platform.release()}",
+        "host_kernel": platform.release(),
         "boundaries": [
             {
                 "boundary": trial.boundary.value,

@@ -248,7 +248,7 @@ def main(arguments: list[str]) -> None:
     if len(arguments) > 1:
         say({"name": arguments[1], **attempt(BOMBS[arguments[1]], given)})
         return
-    say({"kernel": f"{platform.system()} {platform.release()}"})
+    say({"kernel": platform.release()})
     say({"result": compute()})
     for name, function in ATTEMPTS.items():
         say({"name": name, **attempt(function, given)})

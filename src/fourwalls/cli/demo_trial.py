@@ -16,7 +16,12 @@ from typing import Any
 
 from fourwalls.linux.binaries import SHIM
 from fourwalls.model.boundary import Boundary
-from fourwalls.model.errors import CommandExitError, FourwallsError, SandboxGoneError
+from fourwalls.model.errors import (
+    CommandExitError,
+    CommandTimeoutError,
+    FourwallsError,
+    SandboxGoneError,
+)
 from fourwalls.sdk import AsyncSandbox
 
 # What each attempt is called in the table, in the order of the program.
@@ -50,9 +55,11 @@ _OWN_KERNEL = frozenset(
 )  # fmt: skip
 _WITH_OWN_KERNEL = frozenset({Boundary.GVISOR, Boundary.MICROVM})
 
+_CAUSES = {"oom": "out of memory"}
+
 _MEMORY_MIB = 512
 _DISK_MIB = 128
-_PIDS = 256
+_PIDS = 64
 _PROGRAM = "/root/demo_program.py"
 _TIMEOUT_S = 60.0
 
@@ -98,13 +105,12 @@ def bait() -> Iterator[dict[str, Any]]:
         secret = Path(directory, "secret")
         secret.write_text("the host's secret")
         os.chmod(directory, 0o755)  # so that only the wall keeps it
-        disk = os.stat("/var/lib").st_dev
         yield {
             "file": str(secret),
             "port": server.getsockname()[1],
             "pid": os.getpid(),
             "process": SHIM[:15],
-            "disk": [os.major(disk), os.minor(disk)],
+            "disk": _a_disk(),
             "disk_mib": _DISK_MIB * 2,
             "memory_mib": _MEMORY_MIB * 2,
             "forks": _PIDS * 2,
@@ -116,27 +122,29 @@ async def run_trial(trial: Trial, given: dict[str, Any]) -> None:
     source = (resources.files("fourwalls.cli") / "demo_program.py").read_text()
     began = time.monotonic()
     try:
-        sandbox = await AsyncSandbox.create(
-            boundary=trial.boundary.value,
-            memory_mb=_MEMORY_MIB,
-            disk_mb=_DISK_MIB,
-            pids=_PIDS,
-            timeout=_TIMEOUT_S * 4,
-        )
-    except FourwallsError as error:
-        trial.failure = error.message
-        return
-    async with sandbox:
-        trial.start_ms = (time.monotonic() - began) * 1000
-        try:
+        async with await _sandbox(trial.boundary) as sandbox:
+            trial.start_ms = (time.monotonic() - began) * 1000
             await sandbox.files.write(_PROGRAM, source)
             await _escape(sandbox, trial, given, began)
-            for name in _BOMBS:
+        # Each of these may take its sandbox along.
+        for name in _BOMBS:
+            async with await _sandbox(trial.boundary) as sandbox:
+                await sandbox.files.write(_PROGRAM, source)
                 trial.attempts.append(await _bomb(sandbox, trial.boundary, name, given))
-        except SandboxGoneError as gone:
-            trial.failure = f"the sandbox ended early: {gone.cause}"
-        except FourwallsError as error:
-            trial.failure = error.message
+    except SandboxGoneError as gone:
+        trial.failure = f"the sandbox ended early: {gone.cause}"
+    except FourwallsError as error:
+        trial.failure = error.message
+
+
+async def _sandbox(boundary: Boundary) -> AsyncSandbox:
+    return await AsyncSandbox.create(
+        boundary=boundary.value,
+        memory_mb=_MEMORY_MIB,
+        disk_mb=_DISK_MIB,
+        pids=_PIDS,
+        timeout=_TIMEOUT_S * 4,
+    )
 
 
 async def _escape(sandbox: AsyncSandbox, trial: Trial, given: dict[str, Any], began: float) -> None:
@@ -160,14 +168,25 @@ async def _bomb(
     try:
         done = await sandbox.commands.run(command, user="root", timeout=_TIMEOUT_S)
     except CommandExitError as error:
-        how = "out of memory" if error.cause == "oom" else error.cause
-        return Attempt(name, "refused", f"the program was ended: {how}")
+        return Attempt(name, "refused", f"it was ended: {_CAUSES.get(error.cause, error.cause)}")
+    except CommandTimeoutError:
+        return Attempt(name, "refused", f"it was ended after {_TIMEOUT_S:g} s")
     except SandboxGoneError as gone:
-        how = "out of memory" if gone.cause == "oom" else gone.cause
-        return Attempt(name, "refused", f"the sandbox was ended: {how}")
+        return Attempt(
+            name, "refused", f"its sandbox was ended: {_CAUSES.get(gone.cause, gone.cause)}"
+        )
     for line in _documents(done.stdout):
         return judge(boundary, line)
     return Attempt(name, "refused", "no answer")
+
+
+def _a_disk() -> list[int]:
+    """Numbers of a disk of this host."""
+    for device in sorted(Path("/sys/block").glob("*/dev")):
+        if not device.parent.name.startswith(("loop", "ram", "zram")):
+            with contextlib.suppress(OSError, ValueError):
+                return [int(number) for number in device.read_text().split(":")]
+    return [8, 0]
 
 
 def judge(boundary: Boundary, line: Mapping[str, Any]) -> Attempt:

@@ -84,8 +84,9 @@ def show(thing: Table) -> None:
     screen = console()
     with screen.capture() as captured:
         screen.print(thing)
-    for line in captured.get().strip("\n").splitlines():
-        data(line.rstrip())
+    for line in captured.get().splitlines():
+        if line.strip():
+            data(line.rstrip())
 
 
 def json_option(function: Any) -> Any:

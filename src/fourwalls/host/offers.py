@@ -12,9 +12,9 @@ from fourwalls.model.errors import BoundaryUnavailableError
 
 _WALLS: Mapping[Boundary, str] = {
     Boundary.ISOLATE: "a language VM",
-    Boundary.CONTAINER: "kernel namespaces, cgroups, seccomp",
+    Boundary.CONTAINER: "namespaces, cgroups, seccomp",
     Boundary.GVISOR: "a kernel in user space",
-    Boundary.MICROVM: "a kernel of its own on virtual hardware",
+    Boundary.MICROVM: "a kernel on virtual hardware",
 }
 
 
