@@ -65,12 +65,16 @@ fn complain(message: &str, status: u8) -> ExitCode {
 
 /// Get rid of what was inherited, and tell the kernel who we are.
 fn settle() {
-    // SAFETY: all of these take numbers, or a handler that is a constant. No thread runs yet, and
-    // nothing has been opened that could be closed by mistake. Each may fail harmlessly.
+    // SAFETY: all of these take numbers, but for rt_sigaction, which reads the kernel's sigaction: four
+    // words, all zero for the default. No thread runs yet, and nothing has been opened that could be
+    // closed by mistake. Each may fail harmlessly.
     unsafe {
         for signal in 1..=64 {
             if signal != libc::SIGPIPE {
-                libc::signal(signal, libc::SIG_DFL);
+                // The raw call: the C library keeps two signals to itself, inherited or not.
+                let default = [0_u64; 4];
+                let none = std::ptr::null_mut::<u64>();
+                libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), none, 8);
             }
         }
         let none = sys::signal_set(&[]);

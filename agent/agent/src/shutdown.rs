@@ -7,6 +7,7 @@ use fourwalls_protocol::{kind, wire};
 
 use crate::agent::Agent;
 use crate::failure::{Failure, Fatal};
+use crate::process::Process;
 use crate::{sys, tree};
 
 /// How long the last frames may take to leave.
@@ -28,7 +29,10 @@ impl Agent {
         let Some(last_moment) = self.last_moment else {
             return Ok(false);
         };
-        if self.reap()? && Instant::now() < last_moment {
+        let children = self.reap()?;
+        // What has ended may still have something to say, to whoever gave it credit.
+        let quiet = !self.streams.any_ready() && !self.books.iter().any(Process::is_draining);
+        if (children || !quiet) && Instant::now() < last_moment {
             return Ok(false);
         }
         self.kill_everything();

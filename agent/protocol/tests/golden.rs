@@ -297,11 +297,10 @@ fn assert_fields(schema: &Value, fields: &Value, body: &Value, name: &str) {
 
 fn assert_type(schema: &Value, kind: &str, value: &Value, at: &str) {
     if let Some(kind) = kind.strip_suffix(" or nil") {
-        return if value.is_null() {
-            ()
-        } else {
-            assert_type(schema, kind, value, at)
-        };
+        if !value.is_null() {
+            assert_type(schema, kind, value, at);
+        }
+        return;
     }
     if let Some(value_kind) = kind.strip_prefix("map str→") {
         let map = value.as_object().unwrap_or_else(|| panic!("{at}: {value}"));

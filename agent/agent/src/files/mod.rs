@@ -4,6 +4,7 @@
 //! request.
 
 pub mod change;
+mod copy;
 pub mod entry;
 pub mod list;
 pub mod make;

@@ -1,14 +1,17 @@
 //! `FILE_MOVE`.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use fourwalls_protocol::request::FileMove;
 use fourwalls_protocol::wire;
 
+use super::copy::copy_tree;
 use super::entry::Describer;
 use super::make::make_parents;
 use super::path::FilePathBuf;
+use super::remove::remove;
 use crate::agent::Agent;
 use crate::failure::Failure;
 
@@ -31,6 +34,20 @@ impl Agent {
     }
 }
 
-fn rename(source: &Path, destination: &Path) -> std::io::Result<()> {
-    fs::rename(source, destination)
+/// Rename; between file systems copy, then remove. Something at the destination stays until then.
+fn rename(source: &Path, destination: &Path) -> io::Result<()> {
+    match fs::rename(source, destination) {
+        Err(error) if error.raw_os_error() == Some(libc::EXDEV) => {}
+        other => return other,
+    }
+    let mut name = destination.file_name().unwrap_or_default().to_owned();
+    name.push(".moving");
+    let aside = destination.with_file_name(name);
+    let moved = copy_tree(source, &aside).and_then(|()| fs::rename(&aside, destination));
+    if let Err(error) = moved {
+        // The source is untouched, so nothing is lost with the half of a copy.
+        let _ = remove(&aside);
+        return Err(error);
+    }
+    remove(source).map(drop)
 }
