@@ -21,7 +21,7 @@ from fourwalls.host.live import LiveSandbox
 from fourwalls.model.cause import Cause
 from fourwalls.model.errors import FourwallsError, PathNotFoundError, SandboxError, SandboxGoneError
 from fourwalls.sdk.asynchronous.core import Core
-from fourwalls.sdk.outcome import OomWatch, make_result
+from fourwalls.sdk.outcome import LimitWatch, make_result
 from fourwalls.sdk.output import DEFAULT_LIMIT
 from fourwalls.sdk.output import Output as Kept
 
@@ -135,7 +135,7 @@ class Runner:
         return [*script.interpreter, path]
 
     async def _execute(self, argv: list[bytes]) -> None:
-        oom = OomWatch(self._core.oom_kills)
+        limits = LimitWatch(self._live.oom_kills, self._live.disk_full)
         request = ExecRequest(
             argv=argv,
             env={name: value.encode() for name, value in self._job.envs.items()},
@@ -158,7 +158,7 @@ class Runner:
             self._sandbox_ended(gone)
             exit_ = None
         self.outcome.run_ms = (time.monotonic() - began) * 1000
-        result = make_result(exit_ or Exit(), self._kept, killed=False, oom=oom)
+        result = make_result(exit_ or Exit(), self._kept, killed=False, limits=limits)
         self.outcome.stdout, self.outcome.stderr = result.stdout, result.stderr
         self.outcome.stdout_dropped = result.stdout_dropped
         self.outcome.stderr_dropped = result.stderr_dropped
