@@ -320,10 +320,12 @@ fn the_device_filter_lets_standard_devices_through_and_no_other() {
             );
         }
     }
-    shim.send(&frame(0x12, 1, b""));
-    shim.wait_for(0x81);
-    std::thread::sleep(Duration::from_millis(30));
+    // Whoever left its session and lost its parent is killed with the group.
+    let daemon = "setsid sleep 600 </dev/null >/dev/null 2>&1 & echo $!";
+    let daemon = PathBuf::from("/proc").join(shim.shell(daemon));
+    assert!(daemon.exists());
     assert_eq!(text(&shim.kill(), "message"), "the client ended it");
+    assert!(!daemon.exists());
 }
 
 #[test]

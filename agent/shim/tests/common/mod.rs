@@ -366,7 +366,7 @@ pub fn boot_time_ns() -> u64 {
 pub fn template() -> &'static Path {
     static TEMPLATE: OnceLock<PathBuf> = OnceLock::new();
     TEMPLATE.get_or_init(|| {
-        let path = PathBuf::from(format!("/var/tmp/shimtest-template-{}", std::process::id()));
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("template.ext4");
         std::fs::File::create(&path)
             .unwrap()
             .set_len(64 << 20)
