@@ -26,7 +26,7 @@ from fourwalls.images.treestream import read_tree
 from fourwalls.images.unpack import Unpacker
 from fourwalls.images.workspace import workspace
 from fourwalls.linux.places import Places
-from fourwalls.model.errors import InvalidArgumentError, TemplateError
+from fourwalls.model.errors import ImportRefusedError, InvalidArgumentError, TemplateError
 
 _LIMITS = Limits()
 _SETTINGS = Settings()
@@ -59,8 +59,12 @@ def import_tar(
             file.seek(0)
             with decompressed(file, compression) as stream:
                 bounded = Measured(stream, limits.stream_bytes)
+                empty = True
                 for entry, content in read_tar(bounded, notes, end_required=True):
                     unpacker.apply(entry, content, whiteouts=False)
+                    empty = False
+        if empty:
+            raise ImportRefusedError(f"{archive} holds no files")
         return settings, Source(kind="tar", reference=str(archive), notes=notes.lines)
 
     return _import(places, name, limits, report, fill)

@@ -97,8 +97,11 @@ def read_tar(
             yield entry, content
             content.skip()
             extra = _Extra()
-    while stream.read(1 << 20):  # so that digests cover all, padding included
-        pass
+    while rest := stream.read(1 << 20):  # to the end, so that digests cover all
+        if end_required and rest.strip(b"\0"):
+            raise ImportRefusedError(
+                "not a tar archive, or several in one file: there is data after its end mark"
+            )
 
 
 def _parse(block: bytes) -> tarfile.TarInfo:
