@@ -110,7 +110,7 @@ def _report_line(line: str, report: Report) -> None:
 
 
 def _failure(status: int, said: list[str]) -> str:
-    telling = [line for line in said if line.startswith(("E:", "W:", "Err:"))] or said
+    telling = [line for line in said if line.startswith("E:")] or said
     return f"mmdebstrap failed ({status}):\n" + "\n".join(telling[-8:])
 
 

@@ -77,7 +77,7 @@ def _environment(environment: Mapping[str, str], scratch: Path) -> dict[str, str
 def _remedy(said: str) -> str:
     if "skopeo: No such file" in said or "failed to execute skopeo" in said:
         return "apt-get install skopeo"
-    if "server gave HTTP response to HTTPS client" in said or "x509" in said:
+    if "HTTP response to HTTPS client" in said or "tls: " in said or "x509" in said:
         return "if you trust this registry all the same, add --insecure"
     if "unauthorized" in said or "denied" in said:
         return "log in with `skopeo login`, or check the name"

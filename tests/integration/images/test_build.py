@@ -86,7 +86,15 @@ def test_base_has_what_it_promises(base: Path) -> None:
     }
     for command, beginning in checks.items():
         done = subprocess.run(
-            ["chroot", "--userspec=user", "--groups=", base, "/bin/bash", "-c", f"cd; {command}"],
+            [
+                "/usr/sbin/chroot",
+                "--userspec=user",
+                "--groups=",
+                base,
+                "/bin/bash",
+                "-c",
+                f"cd; {command}",
+            ],
             env={"PATH": "/usr/bin:/bin", "HOME": "/home/user", "LANG": "C.UTF-8"},
             capture_output=True,
             text=True,
@@ -112,7 +120,7 @@ def test_base_keeps_nothing_of_its_making(base: Path) -> None:
 
 def test_python_starts_from_valid_byte_code(base: Path) -> None:
     done = subprocess.run(
-        ["chroot", base, "python3", "-v", "-c", "import json, asyncio"],
+        ["/usr/sbin/chroot", base, "python3", "-v", "-c", "import json, asyncio"],
         capture_output=True,
         text=True,
         check=True,

@@ -137,7 +137,20 @@ def test_damaged_and_dishonest_images(own: Places, tmp_path: Path) -> None:
             ({"diff_ids": ["md5:00"]}, "not a sha256"),
             ({"diff_ids": [bad_digest, bad_digest]}, "1 layers, its configuration lists 2"),
             ({"layer_type": "application/vnd.oci.image.layer.v1.tar"}, "tar archive"),
-            ({"layer_type": "application/vnd.oci.image.layer.v1.tar+zstd"}, "zstd stream"),
+            (
+                {
+                    "compression": "none",
+                    "layer_type": "application/vnd.oci.image.layer.v1.tar+zstd",
+                },
+                "zstd stream",
+            ),
+            (
+                {
+                    "compression": "none",
+                    "layer_type": "application/vnd.oci.image.layer.v1.tar+gzip",
+                },
+                "gzip stream",
+            ),
             ({"layer_type": "application/vnd.example+encrypted"}, "media type"),
             ({"architecture": "s390x"}, "not made for linux/amd64, only for linux/s390x"),
         )
