@@ -256,7 +256,12 @@ impl Process {
     /// Tell its terminal a new size; `None` when it has none.
     pub fn resize(&self, size: PtySize) -> Option<std::io::Result<()>> {
         let terminal = self.channels.first().filter(|_| self.about.pty)?;
-        Some(pty::resize(terminal.fd.as_ref()?, size))
+        let terminal = terminal.fd.as_ref()?;
+        let resized = pty::resize(terminal, size);
+        if resized.is_ok() && self.ended.is_none() {
+            pty::tell_resized(terminal, self.pid);
+        }
+        Some(resized)
     }
 
     /// The process has ended.

@@ -36,7 +36,7 @@ pub fn open(size: PtySize, uid: u32) -> io::Result<Pty> {
     Ok(Pty { master, slave })
 }
 
-/// Tell the terminal and the programs on it the new size.
+/// Tell the terminal its size.
 pub fn resize(end: &OwnedFd, size: PtySize) -> io::Result<()> {
     let size = libc::winsize {
         ws_row: size.rows,
@@ -46,4 +46,18 @@ pub fn resize(end: &OwnedFd, size: PtySize) -> io::Result<()> {
     };
     // SAFETY: TIOCSWINSZ reads one winsize.
     sys::check(unsafe { libc::ioctl(end.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) }).map(drop)
+}
+
+/// Tell the programs in front on the terminal that its size is another one.
+///
+/// Linux does it by itself, gVisor does not. To hear it twice does no harm.
+pub fn tell_resized(end: &OwnedFd, session: u32) {
+    let mut group: libc::pid_t = 0;
+    // SAFETY: TIOCGPGRP writes one pid.
+    let result = unsafe { libc::ioctl(end.as_raw_fd(), libc::TIOCGPGRP, &raw mut group) };
+    if result < 0 || group <= 1 {
+        group = session as libc::pid_t;
+    }
+    // SAFETY: takes two numbers; the group is above 1, so -1 is never meant.
+    unsafe { libc::kill(-group, libc::SIGWINCH) };
 }
