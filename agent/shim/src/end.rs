@@ -90,10 +90,13 @@ impl Sandbox {
                 eprintln!("fourwalls-shim {}: {error}", self.spec.id);
             }
         }
-        match control::encode_gone(&record) {
+        let told = match control::encode_gone(&record) {
             Ok(gone) => self.relay.say_goodbye(&gone),
-            Err(error) => eprintln!("fourwalls-shim {}: {error}", self.spec.id),
-        }
+            Err(error) => {
+                eprintln!("fourwalls-shim {}: {error}", self.spec.id);
+                Vec::new()
+            }
+        };
         let _ = sys::unlink_at(self.directory(), listener::NAME.as_ref(), 0);
         for path in &self.spec.release {
             let _ = sys::unlink_at(sys::cwd(), path, 0);
@@ -103,6 +106,8 @@ impl Sandbox {
                 eprintln!("fourwalls-shim {}: {error}", self.spec.id);
             }
         }
+        // The end of the connection tells that nothing is left to wait for.
+        drop(told);
     }
 
     fn kill_all(&mut self) -> Vec<String> {

@@ -358,8 +358,9 @@ impl Relay {
     }
 
     /// Nobody writes any more: hands on what the agent had sent, then `gone`, to the client and to
-    /// those who were about to become it.
-    pub fn say_goodbye(&mut self, gone: &[u8]) {
+    /// those who were about to become it. Their connections are given back: as long as they are open,
+    /// the end is not complete.
+    pub fn say_goodbye(&mut self, gone: &[u8]) -> Vec<OwnedFd> {
         let deadline = Instant::now() + GOODBYE_PATIENCE;
         let mut left = LEFTOVER_LIMIT;
         while left > 0 && self.client.is_some() && self.replies_queue.has_room() {
@@ -373,16 +374,18 @@ impl Relay {
         }
         self.from_agent = None;
         self.flush_client(deadline);
+        let mut told = Vec::new();
         loop {
             // A client that could not take the frame begun could not read this one either.
             if !self.replies_queue.is_mid_frame() {
                 self.reply(gone);
                 self.flush_client(Instant::now() + GOODBYE_PATIENCE);
             }
+            told.extend(self.client.take());
             self.lose_client();
             match self.listener.as_ref().and_then(Listener::accept) {
                 Some(client) => self.client = Some(client),
-                None => break,
+                None => return told,
             }
         }
     }

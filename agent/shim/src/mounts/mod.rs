@@ -6,6 +6,7 @@ pub mod idmap;
 pub mod overlay;
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use crate::spec::Step;
@@ -16,6 +17,7 @@ use crate::sys::{self, Context, Result};
 pub struct Mounts {
     targets: Vec<PathBuf>,
     user_namespaces: idmap::UserNamespaces,
+    disks: Vec<OwnedFd>,
 }
 
 impl Mounts {
@@ -58,7 +60,8 @@ impl Mounts {
                 size,
                 target,
             } => {
-                disk::attach(image, template, *size, target)?;
+                self.disks
+                    .push(disk::attach(image, template, *size, target)?);
                 self.targets.push(target.clone());
             }
             Step::BindIdmapped {
@@ -85,7 +88,8 @@ impl Mounts {
         Ok(())
     }
 
-    /// Detaches everything, the last first. Gives what could not be detached.
+    /// Detaches everything, the last first. Gives what could not be detached. The loop devices go with
+    /// `self`.
     pub fn undo(&mut self) -> Vec<String> {
         self.user_namespaces = idmap::UserNamespaces::default();
         let mut failures = Vec::new();
