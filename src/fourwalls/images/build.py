@@ -48,13 +48,16 @@ def build_recipe(
     waited = _is_taken(gate)
     if waited:
         report(Progress("wait", "another process builds this recipe; waiting for its result"))
-    with locked(gate):
+    with locked(gate) as lock:
         store = TemplateStore(places)
-        if waited and (done := _newest(store, recipe)):
+        if waited and (done := _left_by_the_other(lock, store)):
             store.name(name, done.digest)
             report(Progress("done", f"{name} is the template just built elsewhere", 1.0))
             return done
-        return _build(places, recipe, name, reference or str(name), report)
+        os.ftruncate(lock, 0)
+        built = _build(places, recipe, name, reference or str(name), report)
+        os.pwrite(lock, built.hex.encode(), 0)
+        return built
 
 
 def pack(
@@ -116,11 +119,12 @@ def _is_taken(gate: Path) -> bool:
         return not try_lock(file.fileno())
 
 
-def _newest(store: TemplateStore, recipe: Recipe) -> Manifest | None:
-    for stored in store.list():
-        if stored.manifest.source.recipe_digest == recipe.digest and stored.names:
-            return stored.manifest
-    return None
+def _left_by_the_other(lock: int, store: TemplateStore) -> Manifest | None:
+    """What the previous owner of the lock built: its digest, or nothing if it failed."""
+    try:
+        return store.get(os.pread(lock, 64, 0).decode("ascii"))
+    except (FourwallsError, UnicodeDecodeError):
+        return None
 
 
 def main(arguments: list[str]) -> int:

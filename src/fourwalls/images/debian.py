@@ -117,9 +117,9 @@ def _failure(status: int, said: list[str]) -> str:
 def _remedy(said: str) -> str:
     if "mmdebstrap: No such file" in said or "failed to execute mmdebstrap" in said:
         return "apt-get install mmdebstrap"
-    if "NO_PUBKEY" in said or ("signed-by" in said and "E:" in said):
+    if "NO_PUBKEY" in said or "is not signed" in said:
         return "apt-get install debian-archive-keyring"
-    if "Could not resolve" in said or "Failed to fetch" in said or "Cannot initiate" in said:
+    if "Failed to fetch" in said or "Could not" in said:
         return "check the network, or name a mirror that can be reached in FOURWALLS_MIRROR"
     if "No space left" in said:
         return "free some space in the state directory (FOURWALLS_STATE)"

@@ -6,15 +6,20 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from fourwalls.images.build import build_recipe
+from fourwalls.images.importing import import_directory
+from fourwalls.images.manifest import Manifest
 from fourwalls.images.mounts import mounted, unmount_idle
 from fourwalls.images.names import TemplateName
+from fourwalls.images.progress import Report
 from fourwalls.images.recipe import Recipe, load_recipe
 from fourwalls.images.store import TemplateStore
 from fourwalls.images.workspace import sweep, workspace
@@ -149,6 +154,40 @@ def test_a_failing_build_says_why_and_leaves_nothing(
     assert error.value.remedy is not None
     assert "FOURWALLS_MIRROR" in error.value.remedy
     assert TemplateStore(own).list() == []
+
+
+def test_who_waited_builds_only_if_the_other_failed(
+    own: Places, rootfs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builds: list[str] = []
+    begun = threading.Event()
+
+    def fake_build(
+        places: Places, _: Recipe, name: TemplateName, reference: str, report: Report
+    ) -> Manifest:
+        builds.append(str(name))
+        begun.set()
+        time.sleep(0.3)
+        if len(builds) == 1:
+            raise TemplateError("no luck")
+        return import_directory(places, rootfs, name)
+
+    def build(name: str) -> None:
+        with suppress(TemplateError):
+            build_recipe(own, recipe, TemplateName.parse(name))
+
+    monkeypatch.setattr("fourwalls.images.build._build", fake_build)
+    recipe = Recipe(release="trixie", packages=["bash"])
+    threads = [threading.Thread(target=build, args=(name,)) for name in ("a", "b", "c")]
+    threads[0].start()
+    assert begun.wait(10)
+    for thread in threads[1:]:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(builds) == 2
+    (stored,) = TemplateStore(own).list()
+    assert [str(name) for name in stored.names] == ["b", "c"]
 
 
 def test_a_workspace_in_use_is_not_swept(own: Places) -> None:
