@@ -84,7 +84,7 @@ class Inbox:
         self._credit -= size
         expected = self._offsets.get(channel, 0)
         if offset != expected:
-            self._jump(channel, expected, offset)
+            self.skip(channel, expected, offset)
         if offset + size >= 2**64:
             raise AgentProtocolError("the agent sent data past the largest offset")
         self._offsets[channel] = offset + size
@@ -105,7 +105,10 @@ class Inbox:
         queue.append(chunk)
         self._wake()
 
-    def _jump(self, channel: int, expected: int, offset: int) -> None:
+    def skip(self, channel: int, expected: int, offset: int) -> None:
+        """Output goes on at ``offset`` instead of ``expected``: a gap, unless they are the same."""
+        if offset == expected:
+            return
         if offset < expected:
             raise AgentProtocolError(
                 f"the agent went back from offset {expected} to {offset} on channel {channel}"

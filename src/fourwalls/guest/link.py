@@ -24,7 +24,7 @@ from fourwalls.model.errors import (
 )
 from fourwalls.model.sandbox import ExitRecord
 
-MAX_STREAMS: Final = 4096
+MAX_STREAMS: Final = 1024
 """Requests that may be open at the same time."""
 
 REQUEST_TIMEOUT: Final = 60.0

@@ -59,10 +59,11 @@ class ProcessStream:
     def __init__(self, link: Link) -> None:
         self._link = link
         self._number = 0
-        self._started: asyncio.Future[Started] = asyncio.get_running_loop().create_future()
+        self._started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._inbox = Inbox(WINDOW, frozenset({STDOUT, STDERR, PTY}), self._send_credit)
         self._outbox: Outbox
         self._pid = 0
+        self._asked: tuple[int, int] | None = None
         self._offsets = (0, 0)
         self._announce: Started | None = None
         self._exit: Exit | None = None
@@ -96,7 +97,9 @@ class ProcessStream:
     ) -> ProcessStream:
         """Follow a process that was started before; ``offsets`` None means from now on."""
         message = ExecAttach(pid=pid, tag=tag, offsets=offsets, credit=WINDOW)
-        return await cls(link)._open(Kind.EXEC_ATTACH, message)
+        stream = cls(link)
+        stream._asked = offsets
+        return await stream._open(Kind.EXEC_ATTACH, message)
 
     async def _open(self, kind: Kind, message: ExecStart | ExecAttach) -> ProcessStream:
         self._number = self._link.add(self, kind, message)
@@ -127,17 +130,23 @@ class ProcessStream:
                 self._finish(None)
                 return True
         elif kind == Kind.STARTED:
-            started = decode(body, Started)
-            out, err = started.offsets
-            self._inbox.begin({STDOUT: out, STDERR: err, PTY: out})
-            self._pid, self._offsets, self._announce = started.pid, started.offsets, started
+            self._begin(decode(body, Started))
             if not self._started.done():
-                self._started.set_result(started)
+                self._started.set_result(None)
             return False
         if kind == Kind.ERROR:
             self.fail(read_error(body, process=True))
             return True
         raise unexpected(kind)
+
+    def _begin(self, started: Started) -> None:
+        out, err = started.offsets
+        self._inbox.begin({STDOUT: out, STDERR: err, PTY: out})
+        self._offsets = self._asked or started.offsets
+        # What the ring no longer holds of what was asked for is lost before the first byte comes.
+        self._inbox.skip(STDOUT, self._offsets[0], out)
+        self._inbox.skip(STDERR, self._offsets[1], err)
+        self._pid, self._announce = started.pid, started
 
     def fail(self, error: FourwallsError) -> None:
         if not self._started.done():
@@ -161,7 +170,7 @@ class ProcessStream:
 
     @property
     def offsets(self) -> tuple[int, int]:
-        """Where the output begins on this stream: stdout or terminal, and stderr."""
+        """Where this stream begins, gaps included: stdout or terminal, and stderr."""
         return self._offsets
 
     async def next_event(self) -> ProcessEvent | None:

@@ -200,6 +200,8 @@ class WriteStream(_Transfer):
 class Tunnel(_Transfer):
     """A connection to a port inside the sandbox."""
 
+    _read_all = False
+
     @classmethod
     async def dial(cls, link: Link, port: int) -> Tunnel:
         """Connect; :class:`NotFoundError` when nothing listens there."""
@@ -230,13 +232,18 @@ class Tunnel(_Transfer):
         raise unexpected(kind)
 
     async def read(self) -> bytes:
-        """The next bytes; empty when the other side has closed its direction."""
+        """The next bytes; empty when the other side has closed its direction, and from then on."""
+        if self._read_all:
+            return b""
         item = await self._inbox.take()
         if isinstance(item, Gap):
             error = AgentProtocolError("the agent left out part of a tunnel")
             self._link.connection.abort(error)
             raise error
-        return item.data if isinstance(item, Output) else b""
+        if isinstance(item, Output):
+            return item.data
+        self._read_all = True
+        return b""
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
         """Send bytes, as fast as the other side takes them."""

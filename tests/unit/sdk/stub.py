@@ -38,6 +38,9 @@ class StubSandbox:
     def oom_kills(self) -> int:
         return self.oom
 
+    def disk_full(self) -> bool:
+        return False
+
     async def kill(self) -> None:
         self.session.close()
 
@@ -45,12 +48,17 @@ class StubSandbox:
         self.session.close()
 
 
+def sandbox_of(session: Session, stub: StubSandbox | None = None) -> AsyncSandbox:
+    """A sandbox object over any session that was greeted."""
+    return AsyncSandbox(cast(LiveSandbox, stub or StubSandbox(session)))
+
+
 async def open_sandbox() -> tuple[AsyncSandbox, FakeAgent, StubSandbox]:
     """A sandbox object and the agent behind it."""
     session, agent = await connect()
     await asyncio.gather(session.hello(HelloOptions()), agent.greet())
     stub = StubSandbox(session)
-    return AsyncSandbox(cast(LiveSandbox, stub)), agent, stub
+    return sandbox_of(session, stub), agent, stub
 
 
 @contextlib.asynccontextmanager

@@ -109,11 +109,13 @@ async def test_gaps_count_as_dropped() -> None:
         task = asyncio.create_task(box.commands.connect(42, offsets=(0, 0)))
         stream, body = await agent.expect(Kind.EXEC_ATTACH)
         assert (body["pid"], body["offsets"]) == (42, [0, 0])
-        agent.send(Kind.STARTED, stream, Started(pid=42))
-        agent.data(stream, 1, 100, b"rest")
+        agent.send(Kind.STARTED, stream, Started(pid=42, offsets=(100, 7)))
+        agent.data(stream, 1, 150, b"rest")
         agent.send(Kind.EXIT, stream, Exit())
-        result = await (await task).wait()
-        assert (result.stdout, result.stdout_dropped) == ("rest", 100)
+        handle = await task
+        result = await handle.wait()
+        assert (result.stdout, result.stdout_dropped) == ("rest", 150)
+        assert (result.stderr_dropped, handle.offsets) == (7, (154, 7))
 
 
 async def test_iteration_yields_everything_once_even_when_late() -> None:

@@ -7,7 +7,7 @@ import pytest
 from fourwalls.guest.messages import Entry, Exit, Process, WatchEvent
 from fourwalls.guest.process import STDERR, STDOUT
 from fourwalls.model.errors import CommandExitError, CommandTimeoutError
-from fourwalls.sdk.outcome import OomWatch, check_result, make_result
+from fourwalls.sdk.outcome import LimitWatch, check_result, make_result
 from fourwalls.sdk.output import Output
 from fourwalls.sdk.values import (
     FilesystemEvent,
@@ -75,7 +75,8 @@ class Counter:
         (Exit(code=-1, signal=9), True, False, "killed", "signal: killed"),
         (Exit(code=-1, signal=9), False, True, "oom", "signal: killed"),
         (Exit(code=137), False, True, "oom", "exit status 137"),
-        (Exit(code=1), False, True, "exited", "exit status 1"),
+        (Exit(code=1), False, True, "oom", "exit status 1"),
+        (Exit(code=2), False, True, "exited", "exit status 2"),
         (
             Exit(code=-1, signal=11, core=True),
             False,
@@ -90,26 +91,33 @@ class Counter:
 )
 def test_causes(exit_: Exit, killed: bool, oom: bool, cause: str, error: str | None) -> None:
     counter = Counter()
-    watch = OomWatch(counter)
+    watch = LimitWatch(counter, lambda: False)
     counter.value += oom
-    result = make_result(exit_, Output(10), killed=killed, oom=watch)
+    result = make_result(exit_, Output(10), killed=killed, limits=watch)
     assert (result.cause, result.error) == (cause, error)
     assert result.signal == (exit_.signal or None)
+
+
+def test_the_host_sees_a_full_disk_where_the_guest_cannot() -> None:
+    watch = LimitWatch(Counter(), lambda: True)
+    failed = make_result(Exit(code=1), Output(10), killed=False, limits=watch)
+    well = make_result(Exit(code=0), Output(10), killed=False, limits=watch)
+    assert (failed.cause, well.cause) == ("disk_full", "exited")
 
 
 def test_ends_that_raise() -> None:
     output = Output(100)
     output.add(STDOUT, b"out", followed=False)
     output.add(STDERR, b"bad thing", followed=False)
-    watch = OomWatch(Counter())
-    failed = make_result(Exit(code=2), output, killed=False, oom=watch)
+    watch = LimitWatch(Counter(), lambda: False)
+    failed = make_result(Exit(code=2), output, killed=False, limits=watch)
     with pytest.raises(CommandExitError, match="code 2 and error:\nbad thing") as caught:
         check_result(failed, 1)
     assert (caught.value.stdout, caught.value.stderr) == ("out", "bad thing")
     assert (caught.value.exit_code, caught.value.cause) == (2, "exited")
-    late = make_result(Exit(code=-1, signal=9, timed_out=True), output, killed=False, oom=watch)
+    late = make_result(Exit(code=-1, signal=9, timed_out=True), output, killed=False, limits=watch)
     with pytest.raises(CommandTimeoutError, match=r"1\.5 s") as timed_out:
         check_result(late, 1.5)
     assert timed_out.value.stdout == "out"
-    well = make_result(Exit(), output, killed=False, oom=watch)
+    well = make_result(Exit(), output, killed=False, limits=watch)
     assert check_result(well, 1) is well

@@ -19,7 +19,7 @@ from fourwalls.sdk.asynchronous.handle import (
     Callbacks,
     TextCallback,
 )
-from fourwalls.sdk.outcome import OomWatch
+from fourwalls.sdk.outcome import LimitWatch
 from fourwalls.sdk.output import check_limit
 from fourwalls.sdk.values import CommandResult, ProcessInfo, process_info
 
@@ -146,7 +146,7 @@ class AsyncCommands:
             tag=None if tag is None else checks.word(tag, "tag"),
             timeout=seconds,
         )
-        oom = OomWatch(self._core.oom_kills)
+        limits = LimitWatch(self._core.live.oom_kills, self._core.live.disk_full)
         stream = await self.start_request(request, login=isinstance(argv, bytes))
         handle = AsyncCommandHandle(
             self._core,
@@ -155,7 +155,7 @@ class AsyncCommands:
             timeout=seconds,
             callbacks=callbacks,
             stdin=request.stdin,
-            oom=oom,
+            limits=limits,
         )
         if data is not None:
             handle.feed(data)

@@ -8,7 +8,7 @@ from typing import Any
 
 from fourwalls.guest.session import Session
 from fourwalls.host.live import LiveSandbox
-from fourwalls.model.errors import FourwallsError, InvalidArgumentError
+from fourwalls.model.errors import InvalidArgumentError
 from fourwalls.sdk.checks import encode
 from fourwalls.sdk.paths import (
     MAX_PASSWD,
@@ -78,10 +78,3 @@ class Core:
                 stream.close()
                 break
         return bytes(content)
-
-    def oom_kills(self) -> int:
-        """The sandbox's counter of processes killed for want of memory; 0 when it is gone."""
-        try:
-            return self.live.oom_kills()
-        except (OSError, ValueError, FourwallsError):
-            return 0

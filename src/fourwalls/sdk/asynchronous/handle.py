@@ -13,7 +13,7 @@ from typing import Final
 from fourwalls.guest.inbox import Gap
 from fourwalls.guest.inbox import Output as Piece
 from fourwalls.guest.messages import Exit
-from fourwalls.guest.process import PTY, STDERR, STDOUT, ProcessStream
+from fourwalls.guest.process import STDERR, STDOUT, ProcessStream
 from fourwalls.model.errors import (
     CommandError,
     CommandTimeoutError,
@@ -23,7 +23,7 @@ from fourwalls.model.errors import (
 )
 from fourwalls.sdk.asynchronous.core import Core
 from fourwalls.sdk.checks import payload
-from fourwalls.sdk.outcome import OomWatch, check_result, make_result, timeout_error
+from fourwalls.sdk.outcome import LimitWatch, check_result, make_result, timeout_error
 from fourwalls.sdk.output import Chunk, Decoder, Output
 from fourwalls.sdk.values import CommandResult
 
@@ -78,7 +78,7 @@ class AsyncCommandHandle:
         callbacks: Callbacks | None = None,
         stdin: bool = False,
         attached: bool = False,
-        oom: OomWatch | None = None,
+        limits: LimitWatch | None = None,
     ) -> None:
         self._core = core
         self._stream = stream
@@ -87,7 +87,7 @@ class AsyncCommandHandle:
         self._callbacks = callbacks or Callbacks()
         self._stdin = stdin
         self._attached = attached
-        self._oom = oom or OomWatch(core.oom_kills)
+        self._limits = limits or LimitWatch(core.live.oom_kills, core.live.disk_full)
         self._decoder = Decoder()
         self._exit: Exit | None = None
         self._result: CommandResult | None = None
@@ -97,8 +97,8 @@ class AsyncCommandHandle:
         self._followers = 0
         self._killed = False
         self._overdue = False
-        out, err = stream.offsets
-        self._offsets = {STDOUT: out, STDERR: err, PTY: out}
+        # A process has either stdout or a terminal, which count as one.
+        self._received = [*stream.offsets]
         self._watchdog: asyncio.TimerHandle | None = None
         if timeout:
             loop = asyncio.get_running_loop()
@@ -133,7 +133,7 @@ class AsyncCommandHandle:
                 await self._take(event.channel, event.data)
             elif isinstance(event, Gap):
                 self._output.lose(event.channel, event.missing)
-                self._offsets[event.channel] += event.missing
+                self._received[event.channel == STDERR] += event.missing
             elif isinstance(event, Exit):
                 if self._callbacks:
                     for chunk in self._decoder.rest():
@@ -145,7 +145,7 @@ class AsyncCommandHandle:
                 raise CommandError("the handle is disconnected from the command")
 
     async def _take(self, channel: int, data: bytes) -> None:
-        self._offsets[channel] += len(data)
+        self._received[channel == STDERR] += len(data)
         self._output.add(channel, data, followed=self._followers > 0)
         self._changed.set()
         if self._callbacks:
@@ -157,7 +157,7 @@ class AsyncCommandHandle:
             await self._changed.wait()
 
     def _make_result(self, exit_: Exit) -> CommandResult:
-        return make_result(exit_, self._output, killed=self._killed, oom=self._oom)
+        return make_result(exit_, self._output, killed=self._killed, limits=self._limits)
 
     def _end_overdue(self) -> None:
         self._overdue = True
@@ -200,7 +200,7 @@ class AsyncCommandHandle:
     @property
     def offsets(self) -> tuple[int, int]:
         """Bytes received of stdout (or the terminal) and stderr, for ``commands.connect``."""
-        return max(self._offsets[STDOUT], self._offsets[PTY]), self._offsets[STDERR]
+        return self._received[0], self._received[1]
 
     async def wait(self) -> CommandResult:
         """Wait for the end.

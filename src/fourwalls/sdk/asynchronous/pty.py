@@ -10,7 +10,7 @@ from fourwalls.sdk import checks
 from fourwalls.sdk.asynchronous.commands import DEFAULT_TIMEOUT, AsyncCommands
 from fourwalls.sdk.asynchronous.core import Core
 from fourwalls.sdk.asynchronous.handle import AsyncCommandHandle, BytesCallback, Callbacks
-from fourwalls.sdk.outcome import OomWatch
+from fourwalls.sdk.outcome import LimitWatch
 from fourwalls.sdk.output import check_limit
 from fourwalls.sdk.values import PtySize
 
@@ -67,7 +67,7 @@ class AsyncPty:
             tag=None if tag is None else checks.word(tag, "tag"),
             timeout=seconds,
         )
-        oom = OomWatch(self._core.oom_kills)
+        limits = LimitWatch(self._core.live.oom_kills, self._core.live.disk_full)
         return AsyncCommandHandle(
             self._core,
             await self._commands.start_request(request, login=True),
@@ -75,7 +75,7 @@ class AsyncPty:
             timeout=seconds,
             callbacks=Callbacks(on_pty=on_data),
             stdin=True,
-            oom=oom,
+            limits=limits,
         )
 
     async def connect(
