@@ -83,28 +83,14 @@ def test_base_has_what_it_promises(base: Path) -> None:
         "git --version": "git version",
         "curl --version": "curl ",
         "bash --version": "GNU bash",
-        "ps --version": "procps",
+        "ps --version": "ps from procps",
         "sudo --version": "Sudo version",
         "id -un": "user",
         "python3 -c 'import os; print(os.path.expanduser(\"~\"))'": "/home/user",
         "python3 -c 'import locale; print(locale.getpreferredencoding())'": "utf-8",
     }
     for command, beginning in checks.items():
-        done = subprocess.run(
-            [
-                "/usr/sbin/chroot",
-                "--userspec=user",
-                "--groups=",
-                base,
-                "/bin/bash",
-                "-c",
-                f"cd; {command}",
-            ],
-            env={"PATH": "/usr/bin:/bin", "HOME": "/home/user", "LANG": "C.UTF-8"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = _run_in(base, f"cd; {command}")
         assert done.stdout.lower().startswith(beginning.lower()), (command, done)
     assert (base / "etc/sudoers.d/user").read_text() == "user ALL=(ALL:ALL) NOPASSWD: ALL\n"
     assert (base / "home/user").stat().st_uid == 1000
@@ -124,12 +110,7 @@ def test_base_keeps_nothing_of_its_making(base: Path) -> None:
 
 
 def test_python_starts_from_valid_byte_code(base: Path) -> None:
-    done = subprocess.run(
-        ["/usr/sbin/chroot", base, "python3", "-v", "-c", "import json, asyncio"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = _run_in(base, "python3 -v -c 'import json, asyncio'")
     assert done.stderr.count(" matches ") > 50
     assert "stale" not in done.stderr
 
@@ -200,6 +181,25 @@ def test_a_workspace_in_use_is_not_swept(own: Places) -> None:
         assert not second.exists()
     assert not first.exists()
     assert (own.building.stat().st_mode & 0o777) == 0o700
+
+
+def _run_in(base: Path, command: str) -> subprocess.CompletedProcess[str]:
+    """Run a shell line as ``user``, with devices and processes as a sandbox has them."""
+    enter = (
+        'mount --rbind /dev "$0/dev" && mount --rbind /proc "$0/proc"'
+        ' && exec chroot --userspec=user "$0" /bin/bash -c "$1"'
+    )
+    return subprocess.run(
+        ["unshare", "--mount", "sh", "-c", enter, str(base), command],
+        env={
+            "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+            "HOME": "/home/user",
+            "LANG": "C.UTF-8",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def _builder(places: Places) -> subprocess.Popen[str]:
