@@ -6,10 +6,11 @@ use fourwalls_protocol::request::{Credit, ExecAttach, ExecStart};
 use fourwalls_protocol::{kind, reply, wire};
 
 use crate::agent::Agent;
+use crate::channel::Channel;
 use crate::failure::{Failure, Fatal};
 use crate::input::{Input, Origin, Progress};
 use crate::plan::{self, Stdio};
-use crate::process::{Channel, Process};
+use crate::process::Process;
 use crate::streams::{Stream, Turn};
 use crate::sys;
 use crate::users::Accounts;

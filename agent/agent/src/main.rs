@@ -7,6 +7,7 @@
 
 mod agent;
 mod books;
+mod channel;
 mod credit;
 mod dispatch;
 mod environment;

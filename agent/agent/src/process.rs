@@ -1,6 +1,5 @@
 //! A process in the books: its output rings, who is attached, how it ended.
 
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use fourwalls_protocol::frame::DATA_PAYLOAD_LIMIT;
@@ -8,74 +7,17 @@ use fourwalls_protocol::request::{Environment, PtySize};
 use fourwalls_protocol::wire::Bytes;
 use fourwalls_protocol::{kind, reply};
 
+use crate::channel::Channel;
 use crate::credit::{Allowance, Window};
 use crate::failure::Fatal;
 use crate::input::Input;
 use crate::link::Link;
-use crate::poller::{Interest, Poller, Source};
-use crate::ring::Ring;
+use crate::poller::Poller;
+use crate::pty;
 use crate::streams::Turn;
-use crate::{pty, sys};
 
 /// How long output is awaited after the end when something else holds the pipes open.
 pub const DRAIN: Duration = Duration::from_millis(200);
-
-/// A pipe whose reads bring this much belongs to someone with a lot to say.
-const BUSY_READ: usize = 64 * 1024;
-const BUSY_PIPE: libc::c_int = 512 * 1024;
-
-/// One output channel.
-#[derive(Debug)]
-pub struct Channel {
-    /// Number on the wire.
-    pub number: u8,
-    /// What is kept of it.
-    pub ring: Ring,
-    fd: Option<OwnedFd>,
-    armed: bool,
-    enlarged: bool,
-    /// Offset up to which the process itself had written when it ended.
-    target: u64,
-}
-
-impl Channel {
-    /// A channel that is read from `fd`.
-    pub fn new(number: u8, fd: OwnedFd, ring_bytes: usize) -> Self {
-        let ring = Ring::new(ring_bytes);
-        Self {
-            number,
-            ring,
-            fd: Some(fd),
-            armed: false,
-            enlarged: false,
-            target: 0,
-        }
-    }
-
-    fn arm(&mut self, poller: &Poller, process: u32, index: usize) -> Result<(), Fatal> {
-        if let (false, Some(fd)) = (self.armed, &self.fd) {
-            poller.add(
-                fd.as_raw_fd(),
-                Source::Channel { process, index },
-                Interest::Read,
-            )?;
-            self.armed = true;
-        }
-        Ok(())
-    }
-
-    fn disarm(&mut self, poller: &Poller) {
-        if let (true, Some(fd)) = (self.armed, &self.fd) {
-            poller.remove(fd.as_raw_fd());
-            self.armed = false;
-        }
-    }
-
-    fn close(&mut self, poller: &Poller) {
-        self.disarm(poller);
-        self.fd = None;
-    }
-}
 
 /// A stream that shows a process.
 #[derive(Debug)]
@@ -226,37 +168,15 @@ impl Process {
     /// Take what a channel has to say; true when it said something or closed.
     pub fn read(&mut self, index: usize, poller: &Poller) -> bool {
         let room = self.room(index);
-        let Some(channel) = self.channels.get_mut(index) else {
-            return false;
-        };
-        let Some(fd) = channel.fd.as_ref().map(AsRawFd::as_raw_fd) else {
-            return false;
-        };
-        if room == 0 {
-            channel.disarm(poller);
-            return false;
-        }
-        match sys::read_vectored(fd, channel.ring.spare(room)) {
-            Ok(0) => channel.close(poller),
-            Ok(count) => {
-                channel.ring.commit(count);
-                if count >= BUSY_READ && !channel.enlarged {
-                    channel.enlarged = true;
-                    sys::enlarge_pipe(fd, BUSY_PIPE);
-                }
-            }
-            Err(error) if sys::would_block(&error) => return false,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => return false,
-            // A terminal whose programs are gone gives EIO.
-            Err(_) => channel.close(poller),
-        }
-        true
+        self.channels
+            .get_mut(index)
+            .is_some_and(|channel| channel.read(room, poller))
     }
 
     /// Tell its terminal a new size; `None` when it has none.
     pub fn resize(&self, size: PtySize) -> Option<std::io::Result<()>> {
         let terminal = self.channels.first().filter(|_| self.about.pty)?;
-        let terminal = terminal.fd.as_ref()?;
+        let terminal = terminal.fd()?;
         let resized = pty::resize(terminal, size);
         if resized.is_ok() && self.ended.is_none() {
             pty::tell_resized(terminal, self.pid);
@@ -266,13 +186,7 @@ impl Process {
 
     /// The process has ended.
     pub fn end(&mut self, ended: Ended, poller: &Poller) {
-        for channel in &mut self.channels {
-            let waiting = channel
-                .fd
-                .as_ref()
-                .map_or(0, |fd| sys::bytes_waiting(fd.as_raw_fd()));
-            channel.target = channel.ring.end() + waiting as u64;
-        }
+        self.channels.iter_mut().for_each(Channel::set_target);
         self.ended = Some(ended);
         self.deadline = None;
         if !self.about.pty {
@@ -297,16 +211,17 @@ impl Process {
             return false;
         };
         let waited = now >= ended.at + DRAIN;
-        let complete = |channel: &Channel| {
-            channel.fd.is_none() || (waited && channel.ring.end() >= channel.target)
-        };
-        if !self.channels.iter().all(complete) {
+        if !self
+            .channels
+            .iter()
+            .all(|channel| channel.is_complete(waited))
+        {
             return false;
         }
         for channel in self
             .channels
             .iter_mut()
-            .filter(|channel| channel.fd.is_none())
+            .filter(|channel| channel.is_closed())
         {
             channel.ring.shrink();
         }
@@ -339,7 +254,7 @@ impl Process {
             let cursor = &mut attachment.cursors[index];
             let pending = usize::try_from(end.saturating_sub(*cursor)).unwrap_or(usize::MAX);
             if pending == 0 {
-                if channel.fd.is_none() && !attachment.eof_sent[index] {
+                if channel.is_closed() && !attachment.eof_sent[index] {
                     attachment.eof_sent[index] = true;
                     link.signal(kind::EOF, channel.number, stream);
                 }

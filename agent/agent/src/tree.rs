@@ -230,44 +230,40 @@ pub fn kill(tree: &Tree) -> Result<(), Failure> {
 
 /// Signal exactly the process that was found, not a later one of the same number.
 fn send(stat: &Stat, signal: i32) -> io::Result<()> {
-    let Some(handle) = open_handle(stat.pid) else {
-        // No handles here. Numbers come round only after all others have been used.
-        return match Stat::read(stat.pid) {
-            Some(now) if now.start == stat.start => gone_is_fine(sys::kill(stat.pid, signal)),
-            _ => Ok(()),
-        };
-    };
+    let handle = open_handle(stat.pid);
+    // A handle that was opened before this look cannot mean another process after it.
     if Stat::read(stat.pid).is_none_or(|now| now.start != stat.start) {
         return Ok(());
     }
-    // SAFETY: the handle is open; no details are passed on.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_pidfd_send_signal,
-            handle.as_raw_fd(),
-            signal,
-            std::ptr::null::<libc::siginfo_t>(),
-            0,
-        )
+    let result = match handle.map(|handle| send_by_handle(&handle, signal)) {
+        Some(Err(error)) if error.raw_os_error() != Some(libc::ENOSYS) => Err(error),
+        Some(Ok(())) => Ok(()),
+        // No handles here. Numbers come round only after all others have been used.
+        _ => sys::kill(stat.pid, signal),
     };
-    gone_is_fine(if result < 0 {
+    match result {
+        // It was faster.
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+        other => other,
+    }
+}
+
+fn send_by_handle(handle: &OwnedFd, signal: i32) -> io::Result<()> {
+    let details = std::ptr::null::<libc::siginfo_t>();
+    let handle = handle.as_raw_fd();
+    // SAFETY: takes numbers; no details are passed on.
+    let result = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, handle, signal, details, 0) };
+    if result < 0 {
         Err(io::Error::last_os_error())
     } else {
         Ok(())
-    })
+    }
 }
 
 fn open_handle(pid: u32) -> Option<OwnedFd> {
     // SAFETY: pidfd_open takes two numbers.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     sys::own(i32::try_from(fd).ok()?).ok()
-}
-
-fn gone_is_fine(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
-        other => other,
-    }
 }
 
 /// Everything that descends from this process. For an agent that is not the first process of its
