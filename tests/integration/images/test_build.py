@@ -86,6 +86,7 @@ def test_base_has_what_it_promises(base: Path) -> None:
         "ps --version": "ps from procps",
         "sudo --version": "Sudo version",
         "id -un": "user",
+        "sudo -n id -u": "0",
         "python3 -c 'import os; print(os.path.expanduser(\"~\"))'": "/home/user",
         "python3 -c 'import locale; print(locale.getpreferredencoding())'": "utf-8",
     }
