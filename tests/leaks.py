@@ -13,8 +13,6 @@ from fourwalls.linux.cgroup import detect
 from fourwalls.linux.mountinfo import read_mounts
 from fourwalls.linux.places import Places
 
-_OURS = ("fourwalls-shim", "fourwalls-agent", "runsc", "crun", "fourwalls-agen")
-
 # The kernel ends processes and takes mounts apart a moment after the last user is gone.
 _PATIENCE_S = 5.0
 
@@ -30,9 +28,9 @@ class Inventory:
         return cls(
             frozenset(
                 [
-                    *_processes(),
+                    *_processes(places),
                     *_mounts(places),
-                    *_loops(),
+                    *_loops(places),
                     *_groups(places),
                     *_files(places),
                     *_descriptors(),
@@ -51,18 +49,23 @@ class Inventory:
             time.sleep(0.02)
 
 
-def _processes() -> list[str]:
+def _processes(places: Places) -> list[str]:
+    """What is in a group of this installation, and the shims that hold a lock of it."""
     found = []
+    group = f"/fourwalls/{places.instance}/".encode()
+    directory = f"{places.sandboxes}/"
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit():
             continue
         try:
             name = Path(entry.path, "comm").read_text().strip()
-            state = Path(entry.path, "stat").read_text().rpartition(")")[2].split()[0]
+            ours = group in Path(entry.path, "cgroup").read_bytes()
+            if name == "fourwalls-shim" and not ours:
+                ours = os.readlink(f"{entry.path}/fd/4").startswith(directory)
         except OSError:
             continue
-        if name.startswith(_OURS):
-            found.append(f"process {entry.name} {name} {state}")
+        if ours:
+            found.append(f"process {entry.name} {name}")
     return found
 
 
@@ -75,14 +78,14 @@ def _mounts(places: Places) -> list[str]:
     ]
 
 
-def _loops() -> list[str]:
+def _loops(places: Places) -> list[str]:
     found = []
     for device in Path("/sys/block").glob("loop*/loop/backing_file"):
         try:
             backing = device.read_text().strip()
         except OSError:
             continue
-        if "fourwalls" in backing or "scratch" in backing:
+        if backing.startswith(f"{places.scratch}/"):
             found.append(f"loop {device.parts[3]} {backing}")
     return found
 

@@ -109,7 +109,7 @@ async def test_watch(sandbox: AsyncSandbox) -> None:
         "mkdir /tmp/w/sub; sleep 0.2; echo y > /tmp/w/sub/deep; rm /tmp/w/new"
     )
     await asyncio.sleep(0.5)
-    events = [(event.type.value, event.name) for event in await watch.get_new_events()]
+    events = [(event.type.value, event.name) for event in watch.get_new_events()]
     await watch.stop()
     assert events[0] == ("create", "new")
     assert ("write", "new") in events

@@ -71,18 +71,18 @@ async def test_disk(boundary: Boundary) -> None:
             await sandbox.commands.run("head -c 200000000 /dev/zero > ~/fill")
         assert "No space left" in full.value.stderr
         assert full.value.cause == "disk_full"
-        await sandbox.commands.run("rm ~/fill /usr/bin/perl", user="root", cwd="/home/user")
+        await sandbox.commands.run("rm /home/user/fill /usr/bin/perl", user="root")
         await sandbox.commands.run("echo x > ~/small && cat ~/small")
 
 
 async def test_cpu(boundary: Boundary) -> None:
     async with await AsyncSandbox.create(boundary=boundary.value, cpu=0.25) as sandbox:
         script = "import time; t = time.monotonic()\nwhile time.monotonic() - t < 2: pass"
-        _, _, before = sandbox.usage()
+        _, _, before = sandbox._live.usage()
         started = time.monotonic()
         await sandbox.commands.run(["python3", "-c", script], timeout=30)
         wall = time.monotonic() - started
-        _, _, after = sandbox.usage()
+        _, _, after = sandbox._live.usage()
         assert (after - before) / 1e6 / wall < 0.4
 
 

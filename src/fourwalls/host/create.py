@@ -29,7 +29,6 @@ from fourwalls.model.errors import FourwallsError, SandboxStartError
 from fourwalls.model.ids import new_sandbox_id
 from fourwalls.model.sandbox import CreateRequest
 
-
 _NOFILE = 65_536
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import msgspec
 
 from fourwalls.boundaries import registry
 from fourwalls.boundaries.base import Running
+from fourwalls.boundaries.oci.sandbox_files import SandboxFiles
 from fourwalls.guest.session import HelloOptions, Session
 from fourwalls.host.record import SandboxRecord, boottime_deadline_ns, write_record
 from fourwalls.linux import cgroup_tree
@@ -22,6 +24,9 @@ from fourwalls.model.sandbox import ExitRecord, SandboxInfo, check_timeout
 
 # How long the shim may take to clear everything away after it was told to.
 _END_TIMEOUT_S = 15.0
+
+# With fewer free blocks (4 KiB) a write may fail: the file system needs some for itself.
+_FULL_BLOCKS = 16
 
 
 class LiveSandbox:
@@ -92,6 +97,16 @@ class LiveSandbox:
     def oom_kills(self) -> int:
         """Processes the host's kernel has killed in this sandbox for want of memory."""
         return cgroup_tree.oom_kills(self._layout, self._record.cgroup)
+
+    def disk_full(self) -> bool:
+        """Whether nothing more fits on the sandbox's disk."""
+        # The disk is mounted in the shim's mount namespace alone; its root leads there.
+        shim = self.session.state.shim_pid if self.session.state else 0
+        try:
+            disk = os.statvfs(f"/proc/{shim}/root{SandboxFiles(self.directory).disk}")
+        except OSError:
+            return False
+        return disk.f_bavail < _FULL_BLOCKS or disk.f_favail == 0
 
     def usage(self) -> tuple[int, int, int]:
         """Memory in use, the cache in it (bytes), and cpu time used (µs), as the host counts."""

@@ -11,7 +11,7 @@ import pytest
 
 from fourwalls.guest.frame import Kind
 from fourwalls.guest.messages import Credit, Entry, Error, Events, StartedRead, WatchEvent
-from fourwalls.model.errors import InvalidArgumentError, LimitError
+from fourwalls.model.errors import InvalidArgumentError, LimitError, SandboxError
 from fourwalls.sdk import FilesystemEventType
 from tests.unit.guest.fake_agent import FakeAgent
 
@@ -173,3 +173,24 @@ async def test_watch_marks_overflow() -> None:
         assert watch.get_new_events() == []
         await watch.stop()
         assert [event async for event in watch] == []
+
+
+async def test_request_timeout_bounds_the_whole_transfer() -> None:
+    async with sandbox() as (box, agent, _):
+        task = asyncio.create_task(box.files.read("/f", "bytes", request_timeout=0.05))
+        stream, _ = await agent.expect(Kind.FILE_READ)
+        agent.send(Kind.STARTED_READ, stream, StartedRead(size=3))
+        agent.data(stream, 0, 0, b"a")
+        with pytest.raises(SandboxError, match="request_timeout"):
+            await task
+        assert (await agent.expect(Kind.CANCEL))[0] == stream
+
+        def late() -> Iterator[bytes]:
+            raise TimeoutError("the source's own")
+            yield b""
+
+        task = asyncio.create_task(box.files.write("/f", late(), request_timeout=5))
+        stream, _ = await agent.expect(Kind.FILE_WRITE)
+        agent.send(Kind.READY, stream)
+        with pytest.raises(TimeoutError, match="the source's own"):
+            await task
