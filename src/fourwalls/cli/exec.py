@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fourwalls.cli.job import Job
 
 
-@click.command("exec", context_settings={"allow_interspersed_args": False})
+@click.command("exec")
 @click.argument("sandbox_id", metavar="ID", shell_complete=complete.sandboxes)
 @click.argument(
     "command", metavar="-- COMMAND [ARGUMENTS]...", nargs=-1, required=True, type=click.UNPROCESSED

@@ -88,6 +88,7 @@ class CopyOut:
         self.done.files += 1
         if self.done.files > _MOST_FILES:
             raise LimitError(f"more than {_MOST_FILES} files")
+        self._check_size(entry.size)
         # The agent opens without following a symlink at the end; what is a file now may be
         # something else by then, but only ever something of the sandbox.
         with _opened(os.open(name, _FILE, entry.mode & 0o777, dir_fd=parent)) as fd:
@@ -97,15 +98,23 @@ class CopyOut:
             stream = await self._files.read(source)
             try:
                 async for piece in stream:
+                    self._check_size(len(piece))
                     self.done.size += len(piece)
-                    if self.done.size > self._limit:
-                        raise LimitError(
-                            f"more than {self._limit} bytes: the sandbox's disk holds no more",
-                            remedy="sparse files count with their full size; copy less",
-                        )
                     await asyncio.to_thread(_write_all, fd, piece)
+            except BaseException:
+                # Half a file is worse than none.
+                with contextlib.suppress(OSError):
+                    os.unlink(name, dir_fd=parent)
+                raise
             finally:
                 stream.close()
+
+    def _check_size(self, more: int) -> None:
+        if self.done.size + more > self._limit:
+            raise LimitError(
+                f"more than {self._limit} bytes: the sandbox's disk holds no more",
+                remedy="sparse files count with their full size; copy less",
+            )
 
 
 def _is_directory(path: Path) -> bool:
