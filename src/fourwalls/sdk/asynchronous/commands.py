@@ -48,6 +48,7 @@ class AsyncCommands:
         on_stderr: TextCallback | None = None,
         stdin: bool | str | bytes | None = None,
         timeout: float | None = DEFAULT_TIMEOUT,
+        request_timeout: float | None = None,
         *,
         tag: str | None = None,
         output_limit: int | None = None,
@@ -65,6 +66,7 @@ class AsyncCommands:
         on_stderr: TextCallback | None = None,
         stdin: bool | str | bytes | None = None,
         timeout: float | None = DEFAULT_TIMEOUT,
+        request_timeout: float | None = None,
         *,
         tag: str | None = None,
         output_limit: int | None = None,
@@ -81,6 +83,7 @@ class AsyncCommands:
         on_stderr: TextCallback | None = None,
         stdin: bool | str | bytes | None = None,
         timeout: float | None = DEFAULT_TIMEOUT,
+        request_timeout: float | None = None,
         *,
         tag: str | None = None,
         output_limit: int | None = None,
@@ -90,7 +93,8 @@ class AsyncCommands:
         ``cmd``: a string is a line for the login shell (bash, else sh), a list is run directly.
         ``stdin``: text or bytes are written and the input closed; True keeps it open for
         ``send_stdin``. ``timeout`` in seconds, 0 for none: the command is then killed with all
-        it has started. ``output_limit``: bytes of each stream that are kept; callbacks get all.
+        it has started; ``request_timeout`` bounds its start alone. ``output_limit``: bytes of
+        each stream that are kept; callbacks get all.
 
         Raises :class:`CommandStartError` when the command never ran, and like
         :meth:`AsyncCommandHandle.wait` when it did not end well.
@@ -103,6 +107,7 @@ class AsyncCommands:
             callbacks=Callbacks(on_stdout, on_stderr),
             stdin=stdin,
             timeout=timeout,
+            request_timeout=request_timeout,
             tag=tag,
             output_limit=output_limit,
         )
@@ -126,6 +131,7 @@ class AsyncCommands:
         callbacks: Callbacks,
         stdin: bool | str | bytes | None,
         timeout: float | None,
+        request_timeout: float | None,
         tag: str | None,
         output_limit: int | None,
     ) -> AsyncCommandHandle:
@@ -147,7 +153,8 @@ class AsyncCommands:
             timeout=seconds,
         )
         limits = LimitWatch(self._core.live.oom_kills, self._core.live.disk_full)
-        stream = await self.start_request(request, login=isinstance(argv, bytes))
+        async with self._core.bounded(request_timeout):
+            stream = await self.start_request(request, login=isinstance(argv, bytes))
         handle = AsyncCommandHandle(
             self._core,
             stream,
@@ -191,6 +198,7 @@ class AsyncCommands:
         on_stdout: TextCallback | None = None,
         on_stderr: TextCallback | None = None,
         on_pty: BytesCallback | None = None,
+        request_timeout: float | None = None,
         *,
         tag: str | None = None,
         offsets: tuple[int, int] | None = None,
@@ -210,11 +218,12 @@ class AsyncCommands:
         if offsets is not None:
             first, second = (checks.whole(offset, "an offset", 0, 2**63) for offset in offsets)
             start = first, second
-        stream = await self._core.session.attach(
-            pid=None if pid is None else checks.pid(pid),
-            tag=None if tag is None else checks.word(tag, "tag"),
-            offsets=start,
-        )
+        async with self._core.bounded(request_timeout):
+            stream = await self._core.session.attach(
+                pid=None if pid is None else checks.pid(pid),
+                tag=None if tag is None else checks.word(tag, "tag"),
+                offsets=start,
+            )
         return AsyncCommandHandle(
             self._core,
             stream,
@@ -235,10 +244,16 @@ class AsyncCommands:
             return False
         return True
 
-    async def send_stdin(self, pid: int, data: str | bytes) -> None:
-        """Write to a command's standard input."""
-        await self._core.session.exec_input(checks.payload(data), pid=checks.pid(pid))
+    async def send_stdin(
+        self, pid: int, data: str | bytes, request_timeout: float | None = 0
+    ) -> None:
+        """Write to a command's standard input, waiting until it is in the pipe."""
+        raw, number = checks.payload(data), checks.pid(pid)
+        async with self._core.bounded(request_timeout):
+            await self._core.session.exec_input(raw, pid=number)
 
-    async def close_stdin(self, pid: int) -> None:
+    async def close_stdin(self, pid: int, request_timeout: float | None = None) -> None:
         """Close a command's standard input."""
-        await self._core.session.exec_close_stdin(pid=checks.pid(pid))
+        number = checks.pid(pid)
+        async with self._core.bounded(request_timeout):
+            await self._core.session.exec_close_stdin(pid=number)

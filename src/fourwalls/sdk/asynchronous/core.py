@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import contextlib
+from collections.abc import AsyncIterator, Coroutine
 from typing import Any
 
 from fourwalls.guest.session import Session
 from fourwalls.host.live import LiveSandbox
-from fourwalls.model.errors import InvalidArgumentError
+from fourwalls.model.errors import InvalidArgumentError, SandboxError
 from fourwalls.sdk.checks import encode
+from fourwalls.sdk.checks import request_timeout as request_timeout_seconds
 from fourwalls.sdk.paths import (
     MAX_PASSWD,
     absolute,
@@ -46,6 +48,21 @@ class Core:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    @contextlib.asynccontextmanager
+    async def bounded(self, request_timeout: float | None) -> AsyncIterator[None]:
+        """Let what is inside take so many seconds at most; None is the default, 0 no limit."""
+        seconds = request_timeout_seconds(request_timeout)
+        try:
+            async with asyncio.timeout(seconds) as scope:
+                yield
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            raise SandboxError(
+                f"the sandbox did not answer within {seconds:g} s",
+                remedy="give a longer request_timeout, or 0 for none",
+            ) from None
 
     async def resolve(self, path: object, user: str | None, what: str = "path") -> bytes:
         """The absolute form of a path the caller gave, below the home of ``user``."""

@@ -30,17 +30,29 @@ class AsyncFiles:
 
     @overload
     async def read(
-        self, path: PathLike, format: Literal["text"] = "text", user: str | None = None
+        self,
+        path: PathLike,
+        format: Literal["text"] = "text",
+        user: str | None = None,
+        request_timeout: float | None = 0,
     ) -> str: ...
 
     @overload
     async def read(
-        self, path: PathLike, format: Literal["bytes"], user: str | None = None
+        self,
+        path: PathLike,
+        format: Literal["bytes"],
+        user: str | None = None,
+        request_timeout: float | None = 0,
     ) -> bytes: ...
 
     @overload
     async def read(
-        self, path: PathLike, format: Literal["stream"], user: str | None = None
+        self,
+        path: PathLike,
+        format: Literal["stream"],
+        user: str | None = None,
+        request_timeout: float | None = 0,
     ) -> AsyncGenerator[bytes, None]: ...
 
     async def read(
@@ -48,30 +60,24 @@ class AsyncFiles:
         path: PathLike,
         format: Literal["text", "bytes", "stream"] = "text",
         user: str | None = None,
+        request_timeout: float | None = 0,
     ) -> str | bytes | AsyncGenerator[bytes, None]:
         """The content of a file.
 
         ``text`` is decoded as UTF-8 with U+FFFD for what is none; ``bytes`` is exact; ``stream``
-        is an iterator of pieces, for files of any size. Raises :class:`PathNotFoundError`,
+        is an iterator of pieces, for files of any size. ``request_timeout`` bounds the whole
+        reading, of a stream the beginning. Raises :class:`PathNotFoundError`,
         :class:`PathIsADirectoryError`, and :class:`LimitError` for a whole file over 1 GiB.
         """
         if format not in ("text", "bytes", "stream"):
             raise InvalidArgumentError(f"format must be text, bytes or stream, not {format!r:.80}")
-        full = await self._core.resolve(path, checks.user(user))
-        stream = await self._core.session.files.read(full)
-        if format == "stream":
-            return _closing(stream)
-        content = bytearray()
-        try:
-            async for piece in stream:
-                content += piece
-                if len(content) > READ_LIMIT:
-                    raise LimitError(
-                        f"the file has more than {READ_LIMIT} bytes",
-                        remedy='read it with format="stream"',
-                    )
-        finally:
-            stream.close()
+        owner = checks.user(user)
+        async with self._core.bounded(request_timeout):
+            full = await self._core.resolve(path, owner)
+            stream = await self._core.session.files.read(full)
+            if format == "stream":
+                return _closing(stream)
+            content = await _whole(stream)
         return content.decode("utf-8", "replace") if format == "text" else bytes(content)
 
     async def write(
@@ -79,6 +85,7 @@ class AsyncFiles:
         path: PathLike,
         data: Source,
         user: str | None = None,
+        request_timeout: float | None = 0,
         *,
         mode: int | None = None,
     ) -> WriteInfo:
@@ -91,21 +98,26 @@ class AsyncFiles:
         check_source(data)
         owner = checks.user(user)
         bits = None if mode is None else checks.whole(mode, "mode", 0, 0o7777)
-        full = await self._core.resolve(path, owner)
-        stream = await self._core.session.files.write(full, user=owner, mode=bits)
-        try:
-            async for piece in pieces(data):
-                await stream.write(piece)
-            return write_info(await stream.finish())
-        finally:
-            stream.close()
+        async with self._core.bounded(request_timeout):
+            full = await self._core.resolve(path, owner)
+            stream = await self._core.session.files.write(full, user=owner, mode=bits)
+            try:
+                async for piece in pieces(data):
+                    await stream.write(piece)
+                return write_info(await stream.finish())
+            finally:
+                stream.close()
 
     async def write_files(
         self,
         files: Iterable[WriteEntry | Mapping[str, object]],
         user: str | None = None,
+        request_timeout: float | None = 0,
     ) -> list[WriteInfo]:
-        """Write several files: each a :class:`WriteEntry` or a map with ``path`` and ``data``."""
+        """Write several files: each a :class:`WriteEntry` or a map with ``path`` and ``data``.
+
+        ``request_timeout`` bounds each.
+        """
         entries = []
         for file in files:
             if isinstance(file, Mapping):
@@ -114,7 +126,10 @@ class AsyncFiles:
                 file = WriteEntry(file["path"], file["data"])  # type: ignore[arg-type]
             check_source(file.data)
             entries.append(file)
-        return [await self.write(file.path, file.data, user) for file in entries]  # type: ignore[arg-type]
+        return [
+            await self.write(file.path, file.data, user, request_timeout)  # type: ignore[arg-type]
+            for file in entries
+        ]
 
     async def list(
         self,
@@ -186,13 +201,32 @@ class AsyncFiles:
         on_event: EventCallback | None = None,
         on_exit: ExitCallback | None = None,
         user: str | None = None,
+        request_timeout: float | None = None,
         *,
         recursive: bool = False,
     ) -> AsyncWatchHandle:
         """Watch a directory: what changes after this returns is reported."""
-        full = await self._core.resolve(path, checks.user(user))
-        watch = await self._core.session.files.watch(full, recursive=bool(recursive))
+        owner = checks.user(user)
+        async with self._core.bounded(request_timeout):
+            full = await self._core.resolve(path, owner)
+            watch = await self._core.session.files.watch(full, recursive=bool(recursive))
         return AsyncWatchHandle(self._core, watch, on_event, on_exit)
+
+
+async def _whole(stream: ReadStream) -> bytearray:
+    """All of a file that is not too large for that."""
+    content = bytearray()
+    try:
+        async for piece in stream:
+            content += piece
+            if len(content) > READ_LIMIT:
+                raise LimitError(
+                    f"the file has more than {READ_LIMIT} bytes",
+                    remedy='read it with format="stream"',
+                )
+    finally:
+        stream.close()
+    return content
 
 
 async def _closing(stream: ReadStream) -> AsyncGenerator[bytes, None]:

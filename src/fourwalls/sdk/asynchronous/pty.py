@@ -39,6 +39,7 @@ class AsyncPty:
         cwd: str | None = None,
         envs: Mapping[str, str] | None = None,
         timeout: float | None = DEFAULT_TIMEOUT,
+        request_timeout: float | None = None,
         *,
         cmd: str | None = None,
         tag: str | None = None,
@@ -68,9 +69,11 @@ class AsyncPty:
             timeout=seconds,
         )
         limits = LimitWatch(self._core.live.oom_kills, self._core.live.disk_full)
+        async with self._core.bounded(request_timeout):
+            stream = await self._commands.start_request(request, login=True)
         return AsyncCommandHandle(
             self._core,
-            await self._commands.start_request(request, login=True),
+            stream,
             limit=limit,
             timeout=seconds,
             callbacks=Callbacks(on_pty=on_data),
@@ -83,21 +86,28 @@ class AsyncPty:
         pid: int,
         on_data: BytesCallback | None = None,
         timeout: float | None = 0,
+        request_timeout: float | None = None,
         *,
         offsets: tuple[int, int] | None = None,
     ) -> AsyncCommandHandle:
         """Follow a terminal that is open; see :meth:`AsyncCommands.connect`."""
-        return await self._commands.connect(pid, timeout, on_pty=on_data, offsets=offsets)
+        return await self._commands.connect(
+            pid, timeout, on_pty=on_data, request_timeout=request_timeout, offsets=offsets
+        )
 
-    async def send_stdin(self, pid: int, data: str | bytes) -> None:
+    async def send_stdin(
+        self, pid: int, data: str | bytes, request_timeout: float | None = 0
+    ) -> None:
         """Type into a terminal."""
-        await self._commands.send_stdin(pid, data)
+        await self._commands.send_stdin(pid, data, request_timeout)
 
-    async def resize(self, pid: int, size: PtySize) -> None:
+    async def resize(self, pid: int, size: PtySize, request_timeout: float | None = None) -> None:
         """Change a terminal's size."""
         cols, rows = check_size(size)
-        await self._core.session.exec_resize(cols, rows, pid=checks.pid(pid))
+        number = checks.pid(pid)
+        async with self._core.bounded(request_timeout):
+            await self._core.session.exec_resize(cols, rows, pid=number)
 
-    async def kill(self, pid: int) -> bool:
+    async def kill(self, pid: int, request_timeout: float | None = None) -> bool:
         """Close a terminal and kill what runs in it; false when there is none."""
-        return await self._commands.kill(pid)
+        return await self._commands.kill(pid, request_timeout)

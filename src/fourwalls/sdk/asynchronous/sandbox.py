@@ -136,8 +136,9 @@ class AsyncSandbox:
         """What is known of it, without asking it."""
         return self._live.info
 
-    async def get_info(self) -> SandboxInfo:
-        """The same as :attr:`info`."""
+    async def get_info(self, request_timeout: float | None = None) -> SandboxInfo:
+        """The same as :attr:`info`, which needs no request."""
+        checks.request_timeout(request_timeout)
         return self._live.info
 
     async def is_running(self, request_timeout: float | None = None) -> bool:
@@ -150,12 +151,14 @@ class AsyncSandbox:
             return False
         return state.phase == "running"
 
-    async def get_metrics(self) -> builtins.list[SandboxMetrics]:
+    async def get_metrics(
+        self, request_timeout: float | None = None
+    ) -> builtins.list[SandboxMetrics]:
         """Its use of resources now: a list with one element.
 
         ``cpu_used_pct`` is the mean since the last call, or since this object was made.
         """
-        guest = await self._session.metrics()
+        guest = await self._session.metrics(timeout=checks.request_timeout(request_timeout))
         memory, cache, cpu = self._live.usage()
         (before, cpu_before), now = self._cpu_sample, time.monotonic()
         self._cpu_sample = (now, cpu)
@@ -174,9 +177,11 @@ class AsyncSandbox:
 
     # Its life.
 
-    async def set_timeout(self, timeout: float) -> None:
+    async def set_timeout(self, timeout: float, request_timeout: float | None = None) -> None:
         """Let it live ``timeout`` seconds from now."""
-        await self._live.set_timeout(check_timeout(timeout))
+        seconds = check_timeout(timeout)
+        async with self._core.bounded(request_timeout):
+            await self._live.set_timeout(seconds)
 
     async def wait(self) -> ExitRecord:
         """Wait for its end, however it comes: what the shim wrote down of it."""

@@ -27,6 +27,7 @@ class Commands(Facade[AsyncCommands]):
         on_stderr: TextCallback | None = None,
         stdin: bool | str | bytes | None = None,
         timeout: float | None = DEFAULT_TIMEOUT,
+        request_timeout: float | None = None,
         *,
         tag: str | None = None,
         output_limit: int | None = None,
@@ -44,6 +45,7 @@ class Commands(Facade[AsyncCommands]):
         on_stderr: TextCallback | None = None,
         stdin: bool | str | bytes | None = None,
         timeout: float | None = DEFAULT_TIMEOUT,
+        request_timeout: float | None = None,
         *,
         tag: str | None = None,
         output_limit: int | None = None,
@@ -60,6 +62,7 @@ class Commands(Facade[AsyncCommands]):
         on_stderr: TextCallback | None = None,
         stdin: bool | str | bytes | None = None,
         timeout: float | None = DEFAULT_TIMEOUT,
+        request_timeout: float | None = None,
         *,
         tag: str | None = None,
         output_limit: int | None = None,
@@ -79,6 +82,7 @@ class Commands(Facade[AsyncCommands]):
                 cwd,
                 stdin=stdin,
                 timeout=timeout,
+                request_timeout=request_timeout,
                 tag=tag,
                 output_limit=output_limit,
             )
@@ -91,6 +95,7 @@ class Commands(Facade[AsyncCommands]):
             cwd,
             stdin=stdin,
             timeout=timeout,
+            request_timeout=request_timeout,
             tag=tag,
             output_limit=output_limit,
         )
@@ -116,6 +121,7 @@ class Commands(Facade[AsyncCommands]):
         self,
         pid: int | None = None,
         timeout: float | None = 0,
+        request_timeout: float | None = None,
         *,
         tag: str | None = None,
         offsets: tuple[int, int] | None = None,
@@ -123,7 +129,12 @@ class Commands(Facade[AsyncCommands]):
     ) -> CommandHandle:
         """Follow a command that was started before; as :meth:`AsyncCommands.connect`."""
         inner = self._inner.connect(
-            pid, timeout, tag=tag, offsets=offsets, output_limit=output_limit
+            pid,
+            timeout,
+            request_timeout=request_timeout,
+            tag=tag,
+            offsets=offsets,
+            output_limit=output_limit,
         )
         return CommandHandle(self._runner.call(inner), self._runner)
 

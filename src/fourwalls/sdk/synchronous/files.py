@@ -32,15 +32,29 @@ class Files(Facade[AsyncFiles]):
 
     @overload
     def read(
-        self, path: PathLike, format: Literal["text"] = "text", user: str | None = None
+        self,
+        path: PathLike,
+        format: Literal["text"] = "text",
+        user: str | None = None,
+        request_timeout: float | None = 0,
     ) -> str: ...
 
     @overload
-    def read(self, path: PathLike, format: Literal["bytes"], user: str | None = None) -> bytes: ...
+    def read(
+        self,
+        path: PathLike,
+        format: Literal["bytes"],
+        user: str | None = None,
+        request_timeout: float | None = 0,
+    ) -> bytes: ...
 
     @overload
     def read(
-        self, path: PathLike, format: Literal["stream"], user: str | None = None
+        self,
+        path: PathLike,
+        format: Literal["stream"],
+        user: str | None = None,
+        request_timeout: float | None = 0,
     ) -> Iterator[bytes]: ...
 
     def read(
@@ -48,13 +62,15 @@ class Files(Facade[AsyncFiles]):
         path: PathLike,
         format: Literal["text", "bytes", "stream"] = "text",
         user: str | None = None,
+        request_timeout: float | None = 0,
     ) -> str | bytes | Iterator[bytes]:
         """The content of a file; as :meth:`AsyncFiles.read`."""
         if format == "stream":
-            return self._stream(self._runner.call(self._inner.read(path, "stream", user)))
+            opening = self._inner.read(path, "stream", user, request_timeout)
+            return self._stream(self._runner.call(opening))
         if format == "bytes":
-            return self._runner.call(self._inner.read(path, "bytes", user))
-        return self._runner.call(self._inner.read(path, format, user))
+            return self._runner.call(self._inner.read(path, "bytes", user, request_timeout))
+        return self._runner.call(self._inner.read(path, format, user, request_timeout))
 
     def _stream(self, pieces: AsyncGenerator[bytes, None]) -> Iterator[bytes]:
         try:
@@ -67,10 +83,17 @@ class Files(Facade[AsyncFiles]):
             self._runner.call(pieces.aclose())
 
     def watch_dir(
-        self, path: PathLike, user: str | None = None, *, recursive: bool = False
+        self,
+        path: PathLike,
+        user: str | None = None,
+        request_timeout: float | None = None,
+        *,
+        recursive: bool = False,
     ) -> WatchHandle:
         """Watch a directory: what changes after this returns is reported."""
-        inner = self._inner.watch_dir(path, user=user, recursive=recursive)
+        inner = self._inner.watch_dir(
+            path, user=user, request_timeout=request_timeout, recursive=recursive
+        )
         return WatchHandle(self._runner.call(inner), self._runner)
 
     write = Blocking(AsyncFiles.write)

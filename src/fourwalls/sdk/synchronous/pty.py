@@ -21,6 +21,7 @@ class Pty(Facade[AsyncPty]):
         cwd: str | None = None,
         envs: Mapping[str, str] | None = None,
         timeout: float | None = DEFAULT_TIMEOUT,
+        request_timeout: float | None = None,
         *,
         cmd: str | None = None,
         tag: str | None = None,
@@ -34,6 +35,7 @@ class Pty(Facade[AsyncPty]):
             cwd,
             envs,
             timeout,
+            request_timeout,
             cmd=cmd,
             tag=tag,
             output_limit=output_limit,
@@ -41,10 +43,15 @@ class Pty(Facade[AsyncPty]):
         return CommandHandle(self._runner.call(inner), self._runner)
 
     def connect(
-        self, pid: int, timeout: float | None = 0, *, offsets: tuple[int, int] | None = None
+        self,
+        pid: int,
+        timeout: float | None = 0,
+        request_timeout: float | None = None,
+        *,
+        offsets: tuple[int, int] | None = None,
     ) -> CommandHandle:
         """Follow a terminal that is open."""
-        inner = self._inner.connect(pid, None, timeout, offsets=offsets)
+        inner = self._inner.connect(pid, None, timeout, request_timeout, offsets=offsets)
         return CommandHandle(self._runner.call(inner), self._runner)
 
     send_stdin = Blocking(AsyncPty.send_stdin)
