@@ -10,7 +10,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+# Type checkers know the name; importing typing for it would cost more than the rest of the package.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from fourwalls.model.errors import (
