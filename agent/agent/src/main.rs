@@ -44,6 +44,14 @@ use crate::agent::Agent;
 use crate::failure::Fatal;
 
 fn main() -> ExitCode {
+    // Any sandbox has this program at least; what starts a static one can be measured with it.
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|argument| argument == "--version")
+    {
+        println!("fourwalls-agent {}", env!("CARGO_PKG_VERSION"));
+        return ExitCode::SUCCESS;
+    }
     settle();
     let mut agent = match Agent::new() {
         Ok(agent) => agent,
