@@ -237,11 +237,12 @@ class Link:
     def _on_lost(self, error: Exception | None) -> None:
         self._heartbeat.close()
         self.failure = self._reason(error)
-        if self._record is not None:
-            self.gone.set_result(self._record)
-        elif not self.gone.done():
-            self.gone.set_exception(self.failure)
-            self.gone.exception()  # Whoever cares asks; unasked is no reason for a warning.
+        if not self.gone.done():
+            if self._record is not None:
+                self.gone.set_result(self._record)
+            else:
+                self.gone.set_exception(self.failure)
+                self.gone.exception()  # Whoever cares asks; unasked is no reason for a warning.
         waiters: list[asyncio.Future[HelloOk] | asyncio.Future[State]] = list(self._states)
         if self._hello is not None:
             waiters.append(self._hello)

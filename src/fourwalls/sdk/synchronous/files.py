@@ -80,7 +80,7 @@ class Files(Facade[AsyncFiles]):
                 except StopAsyncIteration:
                     return
         finally:
-            self._runner.call(pieces.aclose())
+            self._runner.drop(pieces)
 
     def watch_dir(
         self,

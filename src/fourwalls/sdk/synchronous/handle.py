@@ -59,7 +59,7 @@ class CommandHandle(Facade[AsyncCommandHandle]):
                 except StopAsyncIteration:
                     return
         finally:
-            self._runner.call(pieces.aclose())
+            self._runner.drop(pieces)
 
     def wait(
         self,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from typing import Any, Final, TypeVar
 
-from fourwalls.model.errors import SandboxError
+from fourwalls.model.errors import FourwallsError, SandboxError
 
 Result = TypeVar("Result")
 
@@ -53,6 +54,11 @@ class Runner:
             # Interrupted by a signal; nothing when the call itself has failed.
             future.cancel()
             raise
+
+    def drop(self, iterator: AsyncGenerator[Any, None]) -> None:
+        """Close an iterator nobody reads any more; nothing to be done when it is too late."""
+        with contextlib.suppress(FourwallsError):
+            self.call(iterator.aclose())
 
     def close(self) -> None:
         """Cancel everything and end the thread."""
