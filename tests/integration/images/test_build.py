@@ -41,6 +41,7 @@ def base(shared: Places) -> Iterator[Path]:
     unmount_idle(shared, set())
 
 
+@pytest.mark.timeout(300)
 def test_a_killed_build_leaves_nothing(shared: Places) -> None:
     builder = _builder(shared)
     assert builder.stderr is not None
@@ -63,9 +64,15 @@ def test_a_killed_build_leaves_nothing(shared: Places) -> None:
     assert not scratch.exists()
 
 
+@pytest.mark.timeout(600)  # a minute on an idle machine
 def test_two_builds_at_once_give_one_template(shared: Places) -> None:
-    first, second = _builder(shared), _builder(shared)
-    said = [builder.communicate(timeout=300)[1] for builder in (first, second)]
+    with _builder(shared) as first, _builder(shared) as second:
+        try:
+            said = [builder.communicate()[1] for builder in (first, second)]
+        except BaseException:
+            first.kill()
+            second.kill()
+            raise
     assert (first.returncode, second.returncode) == (0, 0), said
     assert sum("waiting for its result" in words for words in said) == 1
     assert sum("installing" in words for words in said) == 1
@@ -116,6 +123,7 @@ def test_python_starts_from_valid_byte_code(base: Path) -> None:
     assert "stale" not in done.stderr
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.skipif(
     "FOURWALLS_SLOW_TESTS" not in os.environ, reason="a second build: set FOURWALLS_SLOW_TESTS"
 )

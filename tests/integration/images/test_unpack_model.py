@@ -143,7 +143,7 @@ _ENTRIES = st.one_of(
 )
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(st.lists(_ENTRIES, max_size=8), max_size=4))
 def test_disk_and_model_agree(layers: list[list[Entry]]) -> None:
     model = Model()
