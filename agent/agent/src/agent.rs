@@ -88,10 +88,13 @@ impl Agent {
         let deadline = if self.streams.any_ready() && !self.output_armed {
             Some(now)
         } else {
-            [self.books.next_deadline(now), self.last_moment]
-                .into_iter()
-                .flatten()
-                .min()
+            let deadlines = [
+                self.books.next_deadline(now),
+                self.last_moment,
+                // Without room it waits for room, not for its time.
+                self.link.linger_deadline().filter(|_| !self.output_armed),
+            ];
+            deadlines.into_iter().flatten().min()
         };
         for event in self.poller.wait(deadline)? {
             self.handle(event)?;

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::os::fd::RawFd;
+use std::time::{Duration, Instant};
 
 use fourwalls_protocol::frame::{Decoder, Direction, Frame, Header, HEADER_BYTES};
 use fourwalls_protocol::{kind, wire};
@@ -23,6 +24,10 @@ const READ_BYTES: usize = 64 * 1024;
 /// While more answers than this wait to be sent, no more requests are read.
 const QUEUE_LIMIT: usize = 1024 * 1024;
 
+/// How long the end of a channel waits for company: a process closes its channels one by one and
+/// ends an instant later. One wake-up of the host instead of three.
+const LINGER: Duration = Duration::from_millis(1);
+
 /// Header and offset of a `DATA` frame.
 const DATA_HEAD: usize = HEADER_BYTES + 8;
 
@@ -35,6 +40,8 @@ pub struct Link {
     sent: usize,
     /// Whole frames that leave next.
     queue: Vec<u8>,
+    /// When the first of them came, as long as all of them may linger.
+    lingering: Option<Instant>,
 }
 
 impl Link {
@@ -51,6 +58,7 @@ impl Link {
             sending: Vec::new(),
             sent: 0,
             queue: Vec::new(),
+            lingering: None,
         })
     }
 
@@ -91,8 +99,26 @@ impl Link {
         }
     }
 
+    /// Queue the end of an output channel, which is in no hurry.
+    pub fn channel_ended(&mut self, channel: u8, stream: u32) {
+        let since = self.queue.is_empty().then(Instant::now).or(self.lingering);
+        self.signal(kind::EOF, channel, stream);
+        self.lingering = since;
+    }
+
+    /// When what lingers has to leave.
+    pub fn linger_deadline(&self) -> Option<Instant> {
+        Some(self.lingering? + LINGER)
+    }
+
+    /// Let nothing linger any longer.
+    pub fn hurry(&mut self) {
+        self.lingering = None;
+    }
+
     /// Queue a frame without a body.
     pub fn signal(&mut self, kind: u8, channel: u8, stream: u32) {
+        self.hurry();
         let header = Header {
             length: 0,
             kind,
@@ -104,6 +130,7 @@ impl Link {
 
     /// Queue a message.
     pub fn send<T: Serialize>(&mut self, kind: u8, stream: u32, message: &T) {
+        self.hurry();
         match wire::encode(message) {
             Ok(body) if body.len() <= Direction::ToHost.body_limit() => {
                 self.queue
@@ -120,6 +147,7 @@ impl Link {
 
     /// Queue the end of a stream that failed.
     pub fn fail(&mut self, stream: u32, mut failure: Failure) {
+        self.hurry();
         // A message may quote a path of any length.
         if failure.message.len() > 8192 {
             failure.message = failure.message.chars().take(2000).collect();
@@ -133,9 +161,10 @@ impl Link {
     /// Forget what has not been begun: the peer it was meant for is gone.
     pub fn forget_queue(&mut self) {
         self.queue.clear();
+        self.hurry();
     }
 
-    /// Send what is queued; true when all of it is out and `DATA` may follow.
+    /// Send what is queued and does not linger; true when all of that is out and `DATA` may follow.
     pub fn flush(&mut self) -> Result<bool, Fatal> {
         loop {
             if self.sent == self.sending.len() {
@@ -146,6 +175,13 @@ impl Link {
                     self.sending = Vec::new();
                     return Ok(true);
                 }
+                if self
+                    .linger_deadline()
+                    .is_some_and(|deadline| deadline > Instant::now())
+                {
+                    return Ok(true);
+                }
+                self.hurry();
                 std::mem::swap(&mut self.sending, &mut self.queue);
             }
             match sys::write(OUTPUT, &self.sending[self.sent..]) {

@@ -256,7 +256,7 @@ impl Process {
             if pending == 0 {
                 if channel.is_closed() && !attachment.eof_sent[index] {
                     attachment.eof_sent[index] = true;
-                    link.signal(kind::EOF, channel.number, stream);
+                    link.channel_ended(channel.number, stream);
                 }
                 continue;
             }

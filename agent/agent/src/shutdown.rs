@@ -36,6 +36,7 @@ impl Agent {
             return Ok(false);
         }
         self.kill_everything();
+        self.link.hurry();
         let deadline = Instant::now() + LAST_WORDS;
         while !self.link.flush()? && Instant::now() < deadline {
             sys::wait_for(self.link.output(), libc::POLLOUT, 50)?;
