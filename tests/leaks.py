@@ -60,7 +60,7 @@ def _processes(places: Places) -> list[str]:
         try:
             name = Path(entry.path, "comm").read_text().strip()
             ours = group in Path(entry.path, "cgroup").read_bytes()
-            if name == "fourwalls-shim" and not ours:
+            if name.startswith("fourwalls-shim") and not ours:
                 ours = os.readlink(f"{entry.path}/fd/4").startswith(directory)
         except OSError:
             continue

@@ -20,6 +20,9 @@ from fourwalls.model.sizes import Resources
 # Where every template keeps an empty file for the agent to be mounted on.
 AGENT_IN_SANDBOX = "/.fourwalls/agent"
 
+# The same in every sandbox, as /etc/hosts of the templates has it.
+HOSTNAME = "sandbox"
+
 # Ids of a sandbox: 0..65535 inside, a range of its own outside.
 UID_COUNT = 65536
 

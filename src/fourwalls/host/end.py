@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 import time
 from pathlib import Path
@@ -38,7 +37,8 @@ async def end(sandbox_id: str, places: Places) -> None:
                 f"sandbox {sandbox_id} does not end", remedy="fourwalls doctor --clean"
             )
         await asyncio.sleep(0.01)
-    _remove(directory)
+    # A detached sandbox leaves its directory with the record of its end.
+    dirlock.remove_if_orphaned(directory)
 
 
 def _stop_shim(directory: Path) -> None:
@@ -64,13 +64,3 @@ def _guards(pid: str, directory: Path) -> bool:
         return False
     # A copy of the shim runs, whose name says more; the kernel keeps 15 characters.
     return name.startswith(SHIM) and lock == str(directory / dirlock.LOCK)
-
-
-def _remove(directory: Path) -> None:
-    """A detached sandbox leaves its directory with the record of its end."""
-    lock = dirlock.take_if_orphaned(directory)
-    if lock is not None:
-        try:
-            shutil.rmtree(directory, ignore_errors=True)
-        finally:
-            os.close(lock)

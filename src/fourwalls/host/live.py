@@ -15,7 +15,7 @@ from fourwalls.boundaries.base import Running
 from fourwalls.boundaries.oci.sandbox_files import SandboxFiles
 from fourwalls.guest.session import HelloOptions, Session
 from fourwalls.host.record import SandboxRecord, boottime_deadline_ns, write_record
-from fourwalls.linux import cgroup_tree
+from fourwalls.linux import cgroup_tree, dirlock
 from fourwalls.linux.cgroup import CgroupLayout
 from fourwalls.model.boundary import Boundary, Capabilities
 from fourwalls.model.errors import AgentProtocolError, SandboxGoneError
@@ -140,7 +140,14 @@ class LiveSandbox:
                 with contextlib.suppress(ProcessLookupError):
                     self._running.kill()
                 await self._running.wait()
+            await self._remove_record()
         return record
+
+    async def _remove_record(self) -> None:
+        """What a detached sandbox leaves for whoever asks later: nobody will, we have been told."""
+        async with asyncio.timeout(_END_TIMEOUT_S):
+            while not dirlock.remove_if_orphaned(self.directory):
+                await asyncio.sleep(0.005)
 
     def detach(self) -> None:
         """Let go of the connection. A sandbox that was made with ``detach`` lives on."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from fourwalls.linux import cgroup_tree, dirlock, slots
 from fourwalls.linux.cgroup import detect
 from fourwalls.linux.mountinfo import read_mounts
 from fourwalls.linux.places import Places
+
+_RECORD_KEPT_S = 3600.0
 
 
 @dataclass
@@ -41,6 +44,8 @@ def reap(places: Places) -> Reaped:
     groups = cgroup_tree.sandboxes_with_groups(layout, places.instance) if layout.version else set()
     scratch = {path.stem: path for path in _list(places.scratch)}
     for directory in _list(places.sandboxes):
+        if _keeps_a_record(directory):
+            continue
         sandbox_id = directory.name.removeprefix(".new-")
         lock = dirlock.take_if_orphaned(directory)
         if lock is None:
@@ -76,6 +81,14 @@ def reap(places: Places) -> Reaped:
         if path.name not in alive and len(path.name) == 20:
             shutil.rmtree(path, ignore_errors=True)
     return done
+
+
+def _keeps_a_record(directory: Path) -> bool:
+    """The record of how a detached sandbox ended stays a while, for those who ask later."""
+    try:
+        return time.time() - (directory / "exit.json").stat().st_mtime < _RECORD_KEPT_S
+    except OSError:
+        return False
 
 
 def _runtime_state(places: Places, sandbox_id: str) -> list[Path]:

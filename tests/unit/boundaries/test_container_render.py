@@ -8,7 +8,6 @@ from fourwalls.boundaries.container.render import render_container_config, rende
 from fourwalls.boundaries.oci.render import MASKED_PATHS, READONLY_PATHS, ROOT_CAPABILITIES
 from fourwalls.boundaries.oci.seccomp_profile import seccomp_profile
 from fourwalls.linux.cgroup import CgroupLimits, render_groups
-
 from tests.unit.boundaries.plans import PLAN
 
 MAPPING = [{"containerID": 0, "hostID": 1879048192, "size": 65536}]
@@ -17,7 +16,7 @@ MAPPING = [{"containerID": 0, "hostID": 1879048192, "size": 65536}]
 def test_config() -> None:
     assert render_container_config(PLAN, "x86_64") == {
         "ociVersion": "1.0.2",
-        "hostname": "sandboxsandboxsandbo",
+        "hostname": "sandbox",
         "root": {"path": "/run/fw/sandboxes/s/rootfs", "readonly": False},
         "process": {
             "terminal": False,

@@ -6,7 +6,6 @@ from fourwalls.boundaries.gvisor.render import render_gvisor_config, render_gvis
 from fourwalls.boundaries.oci.render import ROOT_CAPABILITIES
 from fourwalls.boundaries.oci.runtime import crun_version, runsc_release
 from fourwalls.linux.cgroup import CgroupLimits, render_groups
-
 from tests.unit.boundaries.plans import PLAN
 
 MAPPING = [{"containerID": 0, "hostID": 1879048192, "size": 65536}]

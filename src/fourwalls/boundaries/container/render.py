@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fourwalls.boundaries.base import AGENT_IN_SANDBOX, UID_COUNT, Plan
+from fourwalls.boundaries.base import AGENT_IN_SANDBOX, HOSTNAME, UID_COUNT, Plan
 from fourwalls.boundaries.oci.render import OciConfig, render_config
 from fourwalls.boundaries.oci.sandbox_files import SandboxFiles
 from fourwalls.boundaries.shim import spec
@@ -18,7 +18,7 @@ def render_container_config(plan: Plan, machine: str) -> dict[str, Any]:
     """``config.json`` for crun."""
     return render_config(
         OciConfig(
-            hostname=plan.sandbox_id,
+            hostname=HOSTNAME,
             root=str(SandboxFiles(plan.directory).rootfs),
             agent=str(plan.agent),
             agent_target=AGENT_IN_SANDBOX,

@@ -1,0 +1,83 @@
+"""A detached sandbox outlives its maker: connect again and go on where it was."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fourwalls import AsyncSandbox, SandboxNotFoundError
+from fourwalls.host.reaper import reap
+from fourwalls.linux.places import Places
+from fourwalls.model.boundary import Boundary
+
+MAKER = """
+import asyncio, os, signal
+from fourwalls import AsyncSandbox
+async def main():
+    sandbox = await AsyncSandbox.create(boundary={boundary!r}, timeout=120, detach=True,
+                                        envs={{"WHO": "maker"}}, metadata={{"job": "7"}})
+    handle = await sandbox.commands.run(
+        "for i in $(seq 100000); do echo line $i; sleep 0.01; done",
+        background=True, timeout=0, tag="counter")
+    await asyncio.sleep(0.3)
+    print(sandbox.sandbox_id, handle.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+asyncio.run(main())
+"""
+
+
+async def test_a_killed_program_loses_nothing(boundary: Boundary, places: Places) -> None:
+    maker = subprocess.run(
+        [sys.executable, "-c", MAKER.format(boundary=boundary.value)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        timeout=60,
+        check=False,
+    )
+    assert maker.returncode == -9
+    sandbox_id, pid = maker.stdout.split()
+    assert not reap(places).sandboxes, "the reaper must spare what lives"
+    (listed,) = [i for i in await AsyncSandbox.list() if i.sandbox_id == sandbox_id]
+    assert listed.metadata == {"job": "7"}
+    sandbox = await AsyncSandbox.connect(sandbox_id)
+    try:
+        assert sandbox.boundary == boundary.value
+        assert (await sandbox.commands.run("echo $WHO")).stdout == "maker\n"
+        # From the first byte: nothing lost, nothing twice, while it goes on.
+        stream = await sandbox._live.session.attach(pid=int(pid), offsets=(0, 0))
+        text = b""
+        async for event in stream:
+            text += getattr(event, "data", b"")
+            if text.count(b"\n") > 60:
+                break
+        stream.detach()
+        lines = text.decode().splitlines()[:60]
+        assert lines == [f"line {n}" for n in range(1, 61)]
+        assert await sandbox.commands.kill(int(pid))
+    finally:
+        assert await sandbox.kill()
+    with pytest.raises(SandboxNotFoundError):
+        await AsyncSandbox.connect(sandbox_id)
+
+
+async def test_the_newest_connection_wins(boundary: Boundary) -> None:
+    first = await AsyncSandbox.create(boundary=boundary.value, timeout=60, detach=True)
+    second = await AsyncSandbox.connect(first.sandbox_id)
+    try:
+        assert (await second.commands.run("echo two")).stdout == "two\n"
+        await asyncio.sleep(0.1)
+        assert not await first.is_running()
+    finally:
+        await second.kill()
+        await first.kill()
+
+
+async def test_an_embedded_sandbox_cannot_be_taken(boundary: Boundary) -> None:
+    async with await AsyncSandbox.create(boundary=boundary.value, timeout=60) as sandbox:
+        with pytest.raises(SandboxNotFoundError, match="belongs to the process that made it"):
+            await AsyncSandbox.connect(sandbox.sandbox_id)
