@@ -25,6 +25,7 @@ _GIB = 1024**3
 _LITTLE_SPACE = 2 * _GIB
 _DEBIAN_KERNEL = "boot a kernel that has it: apt-get install linux-image-amd64"
 _OLDEST_KERNEL = (5, 19)
+_MODULES = ("overlay", "erofs", "ext4", "loop")
 
 
 class Status(enum.Enum):
@@ -51,7 +52,7 @@ def examine(places: Places, kernel: Kernel | None = None) -> list[Check]:
     parts: list[Callable[[], list[Check]]] = [
         _user,
         _distribution,
-        lambda: check_kernel(kernel),
+        lambda: check_kernel(kernel) + _modprobe(kernel),
         lambda: [check_cgroups(detect(read_mounts()))],
         _packages,
         _binaries,
@@ -237,10 +238,13 @@ def check_speed(kernel: Kernel) -> list[Check]:
                 "on a host for nothing else: echo 1 >/sys/kernel/rcu_expedited",
             )
         )
-    if shutil.which("modprobe", path=SYSTEM_PATH) is None and kernel.module("erofs") is (
-        Presence.LOADABLE
-    ):
-        checks.append(
-            Check("modprobe", Status.MISSING, "modules cannot be loaded", "apt-get install kmod")
-        )
     return checks
+
+
+def _modprobe(kernel: Kernel) -> list[Check]:
+    """Without it the kernel cannot load the modules it has."""
+    modules = [name for name in _MODULES if kernel.module(name) is Presence.LOADABLE]
+    if not modules or shutil.which("modprobe", path=SYSTEM_PATH):
+        return []
+    words = f"needed to load {', '.join(modules)}"
+    return [Check("modprobe", Status.MISSING, words, "apt-get install kmod")]
