@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fourwalls.host.reaper import keeps_a_record
 from fourwalls.linux import cgroup_tree, dirlock, slots
 from fourwalls.linux.cgroup import detect
 from fourwalls.linux.mountinfo import read_mounts
@@ -16,8 +17,9 @@ def find_orphans(places: Places) -> list[str]:
     scratch = sorted(places.scratch.iterdir()) if places.scratch.is_dir() else []
     directories = sorted(places.sandboxes.iterdir()) if places.sandboxes.is_dir() else []
     alive = {d.name.removeprefix(".new-") for d in directories if dirlock.is_held(d)}
+    kept = {d.name for d in directories if keeps_a_record(d)}
     return [
-        *(f"directory of sandbox {d.name}" for d in directories if d.name not in alive),
+        *(f"directory of sandbox {d.name}" for d in directories if d.name not in alive | kept),
         *(f"control group of sandbox {name}" for name in sorted(groups - alive)),
         *(
             f"id slot {link.name} of {owner}"

@@ -44,7 +44,7 @@ def reap(places: Places) -> Reaped:
     groups = cgroup_tree.sandboxes_with_groups(layout, places.instance) if layout.version else set()
     scratch = {path.stem: path for path in _list(places.scratch)}
     for directory in _list(places.sandboxes):
-        if _keeps_a_record(directory):
+        if keeps_a_record(directory):
             continue
         sandbox_id = directory.name.removeprefix(".new-")
         lock = dirlock.take_if_orphaned(directory)
@@ -83,7 +83,7 @@ def reap(places: Places) -> Reaped:
     return done
 
 
-def _keeps_a_record(directory: Path) -> bool:
+def keeps_a_record(directory: Path) -> bool:
     """The record of how a detached sandbox ended stays a while, for those who ask later."""
     try:
         return time.time() - (directory / "exit.json").stat().st_mtime < _RECORD_KEPT_S

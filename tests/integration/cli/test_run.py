@@ -115,7 +115,8 @@ def test_the_reader_leaves(boundary: Boundary) -> None:
     with process:
         assert process.stdout is not None
         assert process.stderr is not None
-        assert process.stdout.readline() == b"y\n"
+        line = process.stdout.readline()
+        assert line == b"y\n", process.stderr.read()
         process.stdout.close()
         assert process.wait(timeout=20) == 141
         assert process.stderr.read() == b""
