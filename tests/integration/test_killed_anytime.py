@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -110,15 +111,16 @@ def test_program_and_shims_are_killed_together(places: Places) -> None:
             time.sleep(chance.uniform(0, 0.6))
             process.send_signal(signal.SIGKILL)
             process.wait()
-            while pids := shims(places):
-                for pid in pids:
-                    with_pid_gone(pid)
+            kill_all_shims(places)
         one_pass_leaves_nothing(places, before)
 
 
-def with_pid_gone(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    time.sleep(0.01)
+def kill_all_shims(places: Places) -> None:
+    """Kill until none has been there for a while: one may just be starting, on its own by now."""
+    quiet_since = time.monotonic()
+    while time.monotonic() - quiet_since < 0.3:
+        for pid in shims(places):
+            quiet_since = time.monotonic()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
