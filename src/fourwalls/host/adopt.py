@@ -8,8 +8,7 @@ from fourwalls.guest.session import Session
 from fourwalls.host.live import LiveSandbox
 from fourwalls.host.record import read_record
 from fourwalls.linux import dirlock
-from fourwalls.linux.cgroup import detect
-from fourwalls.linux.mountinfo import read_mounts
+from fourwalls.linux.cgroup import host_layout
 from fourwalls.linux.places import Places
 from fourwalls.model.errors import SandboxNotFoundError
 from fourwalls.model.ids import parse_sandbox_id
@@ -38,7 +37,7 @@ async def adopt(sandbox_id: str, places: Places) -> LiveSandbox:
         connection.close()
         raise SandboxNotFoundError(f"sandbox {sandbox_id} has just ended") from None
     session = await Session.open(connection)
-    live = LiveSandbox(directory, record, session, None, detect(read_mounts()))
+    live = LiveSandbox(directory, record, session, None, host_layout())
     try:
         await live.greet()
     except BaseException:

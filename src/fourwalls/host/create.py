@@ -19,8 +19,7 @@ from fourwalls.images.manifest import Manifest
 from fourwalls.images.mounts import held
 from fourwalls.images.store import TemplateStore
 from fourwalls.linux import binaries, cgroup_tree, dirlock, slots
-from fourwalls.linux.cgroup import detect
-from fourwalls.linux.mountinfo import read_mounts
+from fourwalls.linux.cgroup import host_layout
 from fourwalls.linux.places import Places
 from fourwalls.linux.scope import Scope
 from fourwalls.model import auto
@@ -95,7 +94,7 @@ def _prepare(
     scope.add("sandbox lock", lambda: os.close(lock_fd))
     slot, link = slots.claim(places.slots, sandbox_id)
     scope.add("id slot", lambda: slots.release(link))
-    layout = detect(read_mounts())
+    layout = host_layout()
     started_at = time.time()
     end_at = started_at + request.timeout_s
     cgroup = cgroup_tree.group_name(places.instance, sandbox_id)

@@ -15,8 +15,7 @@ from fourwalls.host.orphans import find_orphans
 from fourwalls.host.packages import SYSTEM_PATH, examine_packages
 from fourwalls.images.store import TemplateStore
 from fourwalls.linux import binaries
-from fourwalls.linux.cgroup import CgroupLayout, detect
-from fourwalls.linux.mountinfo import read_mounts
+from fourwalls.linux.cgroup import CgroupLayout, host_layout
 from fourwalls.linux.places import Places
 from fourwalls.model.errors import FourwallsError
 
@@ -53,7 +52,7 @@ def examine(places: Places, kernel: Kernel | None = None) -> list[Check]:
         _user,
         _distribution,
         lambda: check_kernel(kernel) + _modprobe(kernel),
-        lambda: [check_cgroups(detect(read_mounts()))],
+        lambda: [check_cgroups(host_layout())],
         _packages,
         _binaries,
         _boundaries,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from fourwalls.host.reaper import keeps_a_record
 from fourwalls.linux import cgroup_tree, dirlock, slots
-from fourwalls.linux.cgroup import detect
-from fourwalls.linux.mountinfo import read_mounts
+from fourwalls.linux.cgroup import host_layout
 from fourwalls.linux.places import Places
 
 
 def find_orphans(places: Places) -> list[str]:
     """One line for each thing that carries the name of a sandbox nobody owns."""
-    layout = detect(read_mounts())
+    layout = host_layout()
     owners = slots.claimed(places.slots)
     groups = cgroup_tree.sandboxes_with_groups(layout, places.instance) if layout.version else set()
     scratch = sorted(places.scratch.iterdir()) if places.scratch.is_dir() else []

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fourwalls.linux import cgroup_tree, dirlock, slots
-from fourwalls.linux.cgroup import detect
-from fourwalls.linux.mountinfo import read_mounts
+from fourwalls.linux.cgroup import host_layout
 from fourwalls.linux.places import Places
 
 _RECORD_KEPT_S = 3600.0
@@ -36,7 +35,7 @@ class Reaped:
 
 def reap(places: Places) -> Reaped:
     """One pass. Safe beside running sandboxes and beside other passes."""
-    layout = detect(read_mounts())
+    layout = host_layout()
     done = Reaped()
     # Slots and groups are read before the directories: what is claimed later belongs to a sandbox
     # whose directory we may not have seen, and is not touched.

@@ -7,12 +7,13 @@ Source of the file names: the kernel's ``cgroup-v1/*`` and ``cgroup-v2`` documen
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fourwalls.linux.mountinfo import Mount
+from fourwalls.linux.mountinfo import Mount, read_mounts
 
 PERIOD_US = 100_000
 
@@ -63,6 +64,12 @@ def detect(mounts: list[Mount], read: Any = None) -> CgroupLayout:
         missing = tuple(sorted(_V2_NEEDED - available))
         return CgroupLayout(0 if missing else 2, {"": v2[0]}, missing=missing)
     return CgroupLayout(0, {}, missing=tuple(sorted(_V2_NEEDED)))
+
+
+@functools.cache
+def host_layout() -> CgroupLayout:
+    """The layout of this host, looked up once: it does not change while programs run."""
+    return detect(read_mounts())
 
 
 def _read(path: str) -> str | None:

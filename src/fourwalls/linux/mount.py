@@ -66,8 +66,9 @@ def unmount(target: str | os.PathLike[str], flags: int = 0) -> None:
 
 def is_mounted(target: str | os.PathLike[str]) -> bool:
     """Whether something is mounted exactly at ``target``, as seen by this process."""
-    wanted = os.path.realpath(target)
-    return any(entry.target == wanted for entry in read_mounts())
+    # A look at one directory instead of the whole table. It misses bind mounts within one file
+    # system, of which we make none.
+    return os.path.ismount(target)
 
 
 def mounts_below(directory: str | os.PathLike[str]) -> list[str]:

@@ -68,4 +68,5 @@ class Places:
 
     @property
     def scratch(self) -> Path:
-        return self.state / "scratch" / self.instance
+        # Of this run directory alone: the reaper of another must not take them for left ones.
+        return self.state / "scratch" / self.instance / self.instance

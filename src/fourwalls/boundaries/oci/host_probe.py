@@ -7,8 +7,7 @@ import platform
 import re
 
 from fourwalls.linux import binaries
-from fourwalls.linux.cgroup import detect
-from fourwalls.linux.mountinfo import read_mounts
+from fourwalls.linux.cgroup import host_layout
 from fourwalls.model.boundary import Missing
 
 # Idmapped mounts of EROFS came with 5.19.
@@ -29,7 +28,7 @@ def missing_on_host() -> list[Missing]:
                 "upgrade the kernel; Debian 12 and 13 have newer ones",
             )
         )
-    layout = detect(read_mounts())
+    layout = host_layout()
     if layout.version == 0:
         missing.append(
             Missing(

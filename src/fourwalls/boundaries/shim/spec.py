@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 VERSION = 1
@@ -64,4 +64,5 @@ class LaunchSpec:
 
     def as_map(self) -> dict[str, Any]:
         """The map that goes over the wire."""
-        return asdict(self)
+        # Not asdict(): it copies every step deeply, which costs more than the rest of a start.
+        return {field.name: getattr(self, field.name) for field in fields(self)}
