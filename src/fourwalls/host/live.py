@@ -146,8 +146,9 @@ class LiveSandbox:
     async def _remove_record(self) -> None:
         """What a detached sandbox leaves for whoever asks later: nobody will, we have been told."""
         async with asyncio.timeout(_END_TIMEOUT_S):
-            while not dirlock.remove_if_orphaned(self.directory):
-                await asyncio.sleep(0.005)  # noqa: ASYNC110 - a freed lock tells nobody
+            # The kernel tells nobody when a lock becomes free.
+            while not dirlock.remove_if_orphaned(self.directory):  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
 
     def detach(self) -> None:
         """Let go of the connection. A sandbox that was made with ``detach`` lives on."""
