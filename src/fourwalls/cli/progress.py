@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from fourwalls.images.progress import Progress
 
 
+_PAUSE_S = 2.0
+
+
 @contextmanager
 def progress(title: str, *, quiet: bool = False) -> Iterator[Callable[[Progress], None]]:
     """Give the block a callable to report to. Says nothing when ``quiet``."""
@@ -28,13 +31,17 @@ def progress(title: str, *, quiet: bool = False) -> Iterator[Callable[[Progress]
 
 def _lines(title: str) -> Callable[[Progress], None]:
     began = time.monotonic()
-    last = [""]
+    last_step, last_time = "", began
 
     def report(told: Progress) -> None:
+        nonlocal last_step, last_time
+        now = time.monotonic()
+        # Within a step a line a while is enough; a log is read by people, too.
+        if told.step == last_step and told.fraction is not None and now - last_time < _PAUSE_S:
+            return
+        last_step, last_time = told.step, now
         line = output.printable(told.detail).splitlines()[0] if told.detail else told.step
-        if line != last[0]:
-            last[0] = line
-            output.words(f"[{time.monotonic() - began:5.1f} s] {title}: {line}")
+        output.words(f"[{now - began:5.1f} s] {title}: {line}")
 
     return report
 
