@@ -80,7 +80,7 @@ def _free_mb() -> float:
 
 
 async def idle_memory(boundary: str, count: int, report: Report) -> None:
-    """What one idle sandbox costs: its groups and its shim, and the difference of the whole host."""
+    """What one idle sandbox costs: its groups and shim, and the difference of the whole host."""
     warm = await AsyncSandbox.create(boundary=boundary, timeout=600)
     await asyncio.sleep(0.5)
     before = _free_mb()
