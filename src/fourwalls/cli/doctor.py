@@ -34,7 +34,9 @@ def doctor(ctx: click.Context, clean: bool, self_test: bool, as_json: bool) -> N
     cleaned: Cleaned | None = None
     if clean:
         from fourwalls.host.clean import clean as tidy
+        from fourwalls.host.root import require_root
 
+        require_root()
         cleaned = tidy(places)
     checks = examine(places)
     if self_test:

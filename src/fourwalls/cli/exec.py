@@ -70,8 +70,10 @@ def exec_(
 async def _execute(sandbox_id: str, job: Job, *, as_json: bool, quiet: bool) -> int:
     from fourwalls.cli.throwaway import run_in
     from fourwalls.host.adopt import adopt
+    from fourwalls.host.root import require_root
     from fourwalls.linux.places import Places
 
+    require_root()
     live = await adopt(sandbox_id, Places.from_environment())
     try:
         return await run_in(live, job, start_ms=0.0, as_json=as_json, quiet=quiet)

@@ -15,8 +15,10 @@ def kill(ctx: click.Context, ids: tuple[str, ...], everything: bool) -> None:
     """End sandboxes, whoever made them, and wait until nothing of them is left."""
     from fourwalls.cli.loop import run as run_loop
     from fourwalls.host.listing import running_sandboxes
+    from fourwalls.host.root import require_root
     from fourwalls.linux.places import Places
 
+    require_root()
     places = Places.from_environment()
     if everything == bool(ids):
         raise click.UsageError("give either ids or --all", ctx)

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 def list_(quiet: bool, as_json: bool) -> None:
     """List the sandboxes of this host, whoever made them, the oldest first."""
     from fourwalls.host.listing import running_sandboxes
+    from fourwalls.host.root import require_root
     from fourwalls.linux.places import Places
 
+    require_root()
     found = running_sandboxes(Places.from_environment())
     if as_json:
         output.data_json([_document(info) for info in found])

@@ -218,7 +218,10 @@ def _space(places: Places) -> Check:
 
 
 def _orphans(places: Places) -> Check:
-    found = find_orphans(places)
+    try:
+        found = find_orphans(places)
+    except PermissionError:
+        return Check("orphans", Status.NOTE, "only root can see them", "sudo fourwalls doctor")
     if not found:
         return Check("orphans", Status.OK, "none")
     shown = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
-from .conftest import Run
+import pytest
+
+from .conftest import FOURWALLS, Run
 
 
 def test_boundaries(fourwalls: Run) -> None:
@@ -56,3 +59,22 @@ def test_templates(fourwalls: Run) -> None:
     assert "base" in [name for stored in listed for name in stored["names"]]
     shown = json.loads(fourwalls("template", "show", "base", "--json").stdout)
     assert shown["digest"] in [stored["digest"] for stored in listed]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["list"], ["kill", "--all"], ["exec", "a" * 20, "--", "true"], ["doctor", "--clean"],
+     ["run", "--", "true"], ["setup"]],
+)  # fmt: skip
+def test_not_root(arguments: list[str]) -> None:
+    nobody = ["setpriv", "--reuid", "65534", "--clear-groups"]
+    if subprocess.run([*nobody, *FOURWALLS, "version"], capture_output=True).returncode != 0:
+        pytest.skip("this checkout is for root's eyes only")
+    done = subprocess.run(
+        [*nobody, *FOURWALLS, *arguments],
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (125, b"")
+    assert b"root" in done.stderr
+    assert b"internal error" not in done.stderr
