@@ -135,7 +135,7 @@ fn failed_steps_undo_the_ones_before() {
     assert_eq!(text(&record, "stage"), "mounts");
     assert!(text(&record, "message").contains("missing/x"), "{record}");
 
-    let groups = json!([{"path": "/sys/fs/cgroup/nowhere/a/b", "files": []}]);
+    let groups = json!([{"path": "/proc/nowhere/a/b", "files": []}]);
     let mut plan = Plan::new("serve");
     plan.spec["cgroup"]["groups"] = groups;
     let record = plan.start().gone();
@@ -261,13 +261,17 @@ fn groups_are_made_limited_and_removed() {
     // A fork bomb, frozen from outside, is no obstacle.
     shim.send(&frame(0x12, 1, b""));
     shim.wait_for(0x81);
-    std::thread::sleep(Duration::from_millis(200));
-    let freezer = groups
-        .iter()
-        .map(|group| group.join("freezer.state"))
-        .find(|file| file.exists());
-    if let Some(file) = freezer {
-        std::fs::write(file, "FROZEN").unwrap();
+    let refused = |group: &PathBuf| {
+        let events = std::fs::read_to_string(group.join("pids.events")).unwrap_or_default();
+        events.starts_with("max ") && events != "max 0\n"
+    };
+    eventually("a refused fork", || groups.iter().any(refused));
+    for (name, value) in [("freezer.state", "FROZEN"), ("cgroup.freeze", "1")] {
+        for file in groups.iter().map(|group| group.join(name)) {
+            if file.exists() {
+                std::fs::write(file, value).unwrap();
+            }
+        }
     }
     let record = shim.kill();
     assert_eq!(text(&record, "message"), "the client ended it");
@@ -617,7 +621,8 @@ fn out_of_memory_is_told_from_other_deaths() {
 fn what_goes_to_stderr_is_bounded() {
     let mut shim = Plan::new("stderr_flood").start().running();
     shim.echo(b"through");
-    assert!(shim.private_memory() < 1 << 10);
+    let memory = shim.private_memory();
+    assert!(memory < 1 << 10, "{memory} KiB");
     let stderr = text(&shim.kill(), "stderr").to_owned();
     assert!(stderr.starts_with("first line\n"));
     assert!(stderr.ends_with("last line\n"));
