@@ -100,7 +100,8 @@ def _files(places: Places) -> list[str]:
     for directory in (places.sandboxes, places.scratch, places.crun_root):
         if directory.is_dir():
             found += [f"file {path}" for path in directory.iterdir()]
-    return found
+    # Newer versions of crun keep the compiled seccomp profile there, for all sandboxes.
+    return [thing for thing in found if thing != f"file {places.crun_root}/.cache"]
 
 
 def _descriptors() -> list[str]:

@@ -61,7 +61,7 @@ def reap(places: Places) -> Reaped:
         finally:
             os.close(lock)
     alive = {directory.name.removeprefix(".new-") for directory in _list(places.sandboxes)}
-    for sandbox_id in groups - alive:
+    for sandbox_id in groups - alive - set(done.sandboxes):
         group = cgroup_tree.group_name(places.instance, sandbox_id)
         if cgroup_tree.destroy(layout, group):
             done.sandboxes.append(sandbox_id)
