@@ -74,7 +74,9 @@ def _checked(name: str, value: float, *, whole: bool = True) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidArgumentError(f"{name} must be a number, not {type(value).__name__}")
     if not math.isfinite(value) or not low <= value <= high:
-        raise InvalidArgumentError(f"{name} must be between {low:.9g} and {high:.9g}, not {value!r}")
+        raise InvalidArgumentError(
+            f"{name} must be between {low:.9g} and {high:.9g}, not {value!r}"
+        )
     if whole and value != int(value):
         raise InvalidArgumentError(f"{name} must be a whole number, not {value!r}")
     return float(value)
