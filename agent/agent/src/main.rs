@@ -90,6 +90,9 @@ fn settle() {
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
         libc::umask(0);
         libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0);
+        // Nobody else in the sandbox, its root included, may look into us, trace us, or write into our
+        // pipes by way of /proc/1/fd.
+        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
         // Orphans come to us also where we are not the first process.
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
         // Memory goes back to the kernel as soon as it is free, and threads share one heap.
