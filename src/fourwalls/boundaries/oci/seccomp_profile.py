@@ -80,8 +80,10 @@ request_key setns syslog umount umount2 unshare userfaultfd vmsplice
 
 REFUSED = tuple(sorted(_REFUSED.split()))
 
-# UNIX, INET, INET6, NETLINK. Not VSOCK (a way to the hypervisor), ALG, PACKET and the rest.
-ALLOWED_SOCKET_FAMILIES = (1, 2, 10, 16)
+# UNIX, INET, INET6. Not VSOCK (a way to the hypervisor), ALG, PACKET and the rest. NETLINK speaks
+# to two dozen parts of the kernel; programs need the one that lists interfaces and routes.
+ALLOWED_SOCKET_FAMILIES = (1, 2, 10)
+_AF_NETLINK, _NETLINK_ROUTE = 16, 0
 
 # PER_LINUX, ADDR_NO_RANDOMIZE's companion value 8, and "only tell me".
 ALLOWED_PERSONALITIES = (0x0, 0x8, 0xFFFFFFFF)
@@ -120,6 +122,13 @@ def seccomp_profile(machine: str) -> dict[str, Any]:
         {"names": ["socket"], "action": "SCMP_ACT_ALLOW", "args": when(0, family)}
         for family in ALLOWED_SOCKET_FAMILIES
     ]
+    rules.append(
+        {
+            "names": ["socket"],
+            "action": "SCMP_ACT_ALLOW",
+            "args": [*when(0, _AF_NETLINK), *when(2, _NETLINK_ROUTE)],
+        }
+    )
     rules += [
         {"names": ["personality"], "action": "SCMP_ACT_ALLOW", "args": when(0, value)}
         for value in ALLOWED_PERSONALITIES
