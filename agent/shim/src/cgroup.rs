@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::devices;
+use crate::oom_notice;
 use crate::spec::{CgroupSpec, GroupSpec};
 use crate::sys::{self, Context, Reaped, Result};
 
@@ -80,6 +81,17 @@ impl Groups {
             write_file(leaf.as_fd(), name, value).context(|| format!("{value:?} to {name}"))?;
         }
         Ok(())
+    }
+
+    /// Readable when the sandbox has run out of memory and all of it has to end; none where the
+    /// kernel ends it by itself or one process may go alone.
+    pub fn oom_notice(&self, spec: &CgroupSpec) -> Result<Option<OwnedFd>> {
+        match self.groups.last() {
+            Some(group) if self.version == 1 && spec.group_oom => {
+                oom_notice::watch(group.directory.as_fd(), &self.oom).map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// The group a child can be cloned into, on the version that has that.
@@ -279,7 +291,7 @@ fn enable_controllers(parent: &Path, files: &[(String, String)]) -> Result<()> {
     Ok(())
 }
 
-fn write_file(directory: BorrowedFd<'_>, name: &str, value: &str) -> io::Result<()> {
+pub fn write_file(directory: BorrowedFd<'_>, name: &str, value: &str) -> io::Result<()> {
     let flags = libc::O_WRONLY | libc::O_NOFOLLOW;
     let file = sys::open_at(directory, Path::new(name), flags, 0)?;
     // The kernel takes a value whole or not at all.

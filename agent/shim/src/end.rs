@@ -23,6 +23,8 @@ pub enum Ending {
     Requested(Cause, String),
     /// Its first process has ended.
     FirstProcess(Ended),
+    /// It ran out of memory, and only all of it can end.
+    OutOfMemory,
     /// The agent's pipes are closed although the first process lives.
     AgentLeft,
     /// The agent has broken the protocol.
@@ -44,6 +46,7 @@ impl Ending {
         let out_of_memory = counters.oom_kills > 0;
         match self {
             Ending::Requested(cause, message) => (cause, message),
+            Ending::OutOfMemory => (Cause::Oom, "the sandbox ran out of memory".to_owned()),
             Ending::FirstProcess(ended) if out_of_memory && ended.signal != 0 => {
                 (Cause::Oom, "the sandbox ran out of memory".to_owned())
             }

@@ -10,6 +10,7 @@ mod lease;
 mod listener;
 mod log_pipe;
 mod mounts;
+mod oom_notice;
 mod queue;
 mod relay;
 mod removal;

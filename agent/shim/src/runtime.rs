@@ -1,7 +1,7 @@
 //! Starts the runtime in the sandbox's groups, with the agent's pipes and nothing else of the shim.
 
 use std::ffi::CString;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use crate::cgroup::Groups;
@@ -14,6 +14,21 @@ const PIPE_BYTES: libc::c_int = 1 << 20;
 /// The flag of clone3(2) that starts the child in a group; too wide for libc's own constant.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
+/// A process that is on its way into the sandbox's groups and waits there for the word to become the
+/// runtime. Dropped, it ends.
+pub struct Waiting {
+    runtime: Runtime,
+    go: OwnedFd,
+}
+
+impl Waiting {
+    /// Everything it needs is there.
+    pub fn go(self) -> Result<Runtime> {
+        sys::write(self.go.as_fd(), b"g").context(|| "starting the runtime")?;
+        Ok(self.runtime)
+    }
+}
+
 /// The runtime command and the shim's ends of the pipes.
 pub struct Runtime {
     pub pid: libc::pid_t,
@@ -22,7 +37,8 @@ pub struct Runtime {
     pub stderr: OwnedFd,
 }
 
-pub fn spawn(spec: &Spec, groups: &Groups) -> Result<Runtime> {
+/// Start the process of the runtime; it waits for [`Waiting::go`].
+pub fn spawn(spec: &Spec, groups: &Groups) -> Result<Waiting> {
     let (agent_stdin, to_agent) = sys::pipe().context(|| "pipe")?;
     let (from_agent, agent_stdout) = sys::pipe().context(|| "pipe")?;
     let (stderr, agent_stderr) = sys::pipe().context(|| "pipe")?;
@@ -34,22 +50,26 @@ pub fn spawn(spec: &Spec, groups: &Groups) -> Result<Runtime> {
     }
     let image = Image::new(&spec.argv, &spec.env)?;
     let entrances = groups.entrances()?;
+    let (word, go) = sys::pipe().context(|| "pipe")?;
     let standard = [&agent_stdin, &agent_stdout, &agent_stderr];
     let child = Child {
         image: &image,
         standard,
         entrances: &entrances,
+        word: &word,
+        go: &go,
         spec,
     };
     let pid = child
         .start(groups.clone_target())
         .context(|| "starting the runtime")?;
-    Ok(Runtime {
+    let runtime = Runtime {
         pid,
         to_agent,
         from_agent,
         stderr,
-    })
+    };
+    Ok(Waiting { runtime, go })
 }
 
 /// The pid the runtime has left in its file.
@@ -92,6 +112,8 @@ struct Child<'a> {
     image: &'a Image,
     standard: [&'a OwnedFd; 3],
     entrances: &'a [OwnedFd],
+    word: &'a OwnedFd,
+    go: &'a OwnedFd,
     spec: &'a Spec,
 }
 
@@ -156,6 +178,12 @@ impl Child<'_> {
                 if libc::write(entrance.as_raw_fd(), c"0".as_ptr().cast(), 1) != 1 {
                     return "entering a control group";
                 }
+            }
+            // Its own copy of the other end would keep it waiting when the shim gives up.
+            libc::close(self.go.as_raw_fd());
+            let mut word = 0_u8;
+            if libc::read(self.word.as_raw_fd(), (&raw mut word).cast(), 1) != 1 {
+                return "the shim gave up before the start";
             }
             if libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) != 0 {
                 return "close_range";

@@ -20,6 +20,16 @@ use crate::sys::{self, Context, Ended, Result};
 const LEAVING_PATIENCE: Duration = Duration::from_secs(2);
 /// Processes that ended before the runtime returned and may turn out to be the first one.
 const EARLY_LIMIT: usize = 1024;
+/// Descriptors waited for beside the relay's: signals, lease, memory.
+const OWN: usize = 3;
+
+fn check_memory(found: libc::c_short) -> std::result::Result<(), Ending> {
+    if found == 0 {
+        Ok(())
+    } else {
+        Err(Ending::OutOfMemory)
+    }
+}
 
 enum Stand {
     Starting {
@@ -41,6 +51,7 @@ pub struct Sandbox {
     directory: OwnedFd,
     signals: OwnedFd,
     lease: Lease,
+    oom_notice: Option<OwnedFd>,
     stand: Option<Stand>,
     ended_early: Vec<(libc::pid_t, Ended)>,
 }
@@ -58,6 +69,7 @@ impl Sandbox {
             started_at: exit_record::now(),
             first_ended: None,
             signals,
+            oom_notice: None,
             stand: None,
             ended_early: Vec::new(),
         })
@@ -84,11 +96,18 @@ impl Sandbox {
         self.groups
             .create(&self.spec.cgroup)
             .map_err(failed(Stage::Cgroup))?;
+        self.oom_notice = self
+            .groups
+            .oom_notice(&self.spec.cgroup)
+            .map_err(failed(Stage::Cgroup))?;
         Mounts::enter_namespace().map_err(failed(Stage::Mounts))?;
+        // The runtime's process enters its groups, which on v1 waits for an RCU grace period, while
+        // the mounts are made.
+        let started = runtime::spawn(&self.spec, &self.groups).map_err(failed(Stage::Runtime))?;
         for step in &self.spec.mounts {
             self.mounts.perform(step).map_err(failed(Stage::Mounts))?;
         }
-        let started = runtime::spawn(&self.spec, &self.groups).map_err(failed(Stage::Runtime))?;
+        let started = started.go().map_err(failed(Stage::Runtime))?;
         self.relay
             .join_agent(started.to_agent, started.from_agent, started.stderr);
         let deadline = Instant::now() + Duration::from_millis(self.spec.start_timeout_ms);
@@ -115,11 +134,12 @@ impl Sandbox {
             if idle {
                 self.relay.rest();
             }
-            let turn = self.relay.turn(&found[2..]);
+            let turn = self.relay.turn(&found[OWN..]);
             // In this order: what was asked for comes before what merely happened.
             if let Err(ending) = self
                 .serve(turn)
                 .and_then(|()| self.check_lease(found[1].revents))
+                .and_then(|()| check_memory(found[2].revents))
                 .and_then(|()| self.check_signals(found[0].revents))
             {
                 return ending;
@@ -143,16 +163,18 @@ impl Sandbox {
 
     /// Waits for any descriptor. The flag tells that nothing happened for a while and that queues
     /// have memory to give back; with nothing to give back there is no timer.
-    fn wait(&self, deadline: Option<Instant>) -> Result<([libc::pollfd; 2 + POLLED], bool)> {
-        let own = |fd: &OwnedFd| libc::pollfd {
-            fd: fd.as_raw_fd(),
+    fn wait(&self, deadline: Option<Instant>) -> Result<([libc::pollfd; OWN + POLLED], bool)> {
+        let entry = |fd| libc::pollfd {
+            fd,
             events: libc::POLLIN,
             revents: 0,
         };
         let relay = self.relay.poll_entries();
-        let mut entries = [own(&self.signals); 2 + POLLED];
-        entries[1] = own(self.lease.descriptor());
-        entries[2..].copy_from_slice(&relay);
+        let mut entries = [entry(self.signals.as_raw_fd()); OWN + POLLED];
+        entries[1] = entry(self.lease.descriptor().as_raw_fd());
+        // A negative descriptor is passed over.
+        entries[2] = entry(self.oom_notice.as_ref().map_or(-1, AsRawFd::as_raw_fd));
+        entries[OWN..].copy_from_slice(&relay);
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let rest = self.relay.could_rest().then_some(IDLE_AFTER);
         let timeout = match (left, rest) {

@@ -49,6 +49,8 @@ pub struct CgroupSpec {
     #[serde(default)]
     pub device_filter: bool,
     #[serde(default)]
+    pub group_oom: bool,
+    #[serde(default)]
     pub oom: String,
     #[serde(default)]
     pub pids: String,

@@ -32,7 +32,7 @@ pub fn check(value: libc::c_long) -> io::Result<libc::c_long> {
     }
 }
 
-fn check_int(value: libc::c_int) -> io::Result<libc::c_int> {
+pub fn check_int(value: libc::c_int) -> io::Result<libc::c_int> {
     if value < 0 {
         Err(io::Error::last_os_error())
     } else {

@@ -636,7 +636,8 @@ fn a_stalled_client_costs_bounded_memory_and_an_idle_shim_next_to_none() {
     shim.send(&frame(0x11, 1, &[200]));
     std::thread::sleep(Duration::from_millis(500));
     let stalled = shim.private_memory();
-    assert!(stalled < 3 << 10, "{stalled} KiB while stalled");
+    // The largest frame there is, and what is read in one go.
+    assert!(stalled < 6 << 10, "{stalled} KiB while stalled");
     let start = Instant::now();
     let mut count = 0u64;
     loop {

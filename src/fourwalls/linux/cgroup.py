@@ -81,7 +81,7 @@ def _read(path: str) -> str | None:
 
 @dataclass(frozen=True)
 class CgroupLimits:
-    """Limits of one sandbox. ``group_oom``: an overrun ends all of it, not one process (v2)."""
+    """Limits of one sandbox. ``group_oom``: a memory overrun ends all of it, not one process."""
 
     memory_bytes: int
     pids: int
@@ -115,6 +115,7 @@ def render_groups(layout: CgroupLayout, name: str, limits: CgroupLimits) -> dict
             "version": 2,
             "groups": [{"path": path, "files": files}],
             "device_filter": True,
+            "group_oom": limits.group_oom,
             "oom": f"{path}/memory.events",
             "pids": f"{path}/pids.events",
         }
@@ -143,6 +144,7 @@ def render_groups(layout: CgroupLayout, name: str, limits: CgroupLimits) -> dict
         "version": 1,
         "groups": groups,
         "device_filter": False,
+        "group_oom": limits.group_oom,
         "oom": f"{layout.roots['memory']}/{name}/memory.oom_control",
         "pids": f"{layout.roots['pids']}/{name}/pids.events",
     }

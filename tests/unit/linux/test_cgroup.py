@@ -77,6 +77,7 @@ def test_render_v2() -> None:
             }
         ],
         "device_filter": True,
+        "group_oom": False,
         "oom": "/sys/fs/cgroup/fourwalls/default/abc/memory.events",
         "pids": "/sys/fs/cgroup/fourwalls/default/abc/pids.events",
     }
@@ -117,6 +118,7 @@ def test_render_v1() -> None:
             },
         ],
         "device_filter": False,
+        "group_oom": False,
         "oom": "/sys/fs/cgroup/memory/fourwalls/x/abc/memory.oom_control",
         "pids": "/sys/fs/cgroup/pids/fourwalls/x/abc/pids.events",
     }
