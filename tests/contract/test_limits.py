@@ -75,6 +75,13 @@ async def test_disk(boundary: Boundary) -> None:
         await sandbox.commands.run("echo x > ~/small && cat ~/small")
 
 
+@pytest.mark.parametrize("directory", ["/tmp", "/var/tmp", "/home/user", "/root"])
+async def test_every_directory_counts(boundary: Boundary, directory: str) -> None:
+    async with await AsyncSandbox.create(boundary=boundary.value, disk_mb=48) as sandbox:
+        with pytest.raises(CommandExitError, match="No space left"):
+            await sandbox.commands.run(f"head -c 100000000 /dev/zero > {directory}/x", user="root")
+
+
 async def test_cpu(boundary: Boundary) -> None:
     async with await AsyncSandbox.create(boundary=boundary.value, cpu=0.25) as sandbox:
         script = "import time; t = time.monotonic()\nwhile time.monotonic() - t < 2: pass"

@@ -17,7 +17,8 @@ _AGENT = "agent"
 def add_skeleton(tree: Path) -> None:
     """Add to ``tree``, which may be hostile, what is missing.
 
-    ``/.fourwalls/agent`` is an empty file: the mount point of the guest agent. Raises
+    ``/.fourwalls/agent`` is an empty file: the mount point of the guest agent; ``/tmp/.fourwalls``
+    another, so that ``/tmp`` is a directory of the sandbox's disk behind every boundary. Raises
     :class:`ImportRefusedError` if the tree has anything else there, or a mount point that is not
     a directory.
     """
@@ -27,6 +28,7 @@ def add_skeleton(tree: Path) -> None:
             _ensure_directory(root, name, mode)
         _ensure_directory(root, _OURS, 0o755)
         _replace_agent(root)
+        _keep_tmp(root)
         _reset_times(root)
     finally:
         os.close(root)
@@ -74,6 +76,21 @@ def _replace_agent(root: int) -> None:
         os.utime(ours, (0, 0))
     finally:
         os.close(ours)
+
+
+def _keep_tmp(root: int) -> None:
+    # gVisor mounts a file system in memory over an empty /tmp: no quota of the disk would hold for
+    # it, and what is written there would count as memory.
+    tmp = os.open("tmp", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=root)
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        if _OURS not in os.listdir(tmp):
+            mark = os.open(_OURS, flags, 0o444, dir_fd=tmp)
+            os.utime(mark, (0, 0))
+            os.close(mark)
+            os.utime(tmp, (0, 0))
+    finally:
+        os.close(tmp)
 
 
 def _reset_times(root: int) -> None:

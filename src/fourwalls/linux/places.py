@@ -69,4 +69,4 @@ class Places:
     @property
     def scratch(self) -> Path:
         # Of this run directory alone: the reaper of another must not take them for left ones.
-        return self.state / "scratch" / self.instance / self.instance
+        return self.state / "scratch" / self.instance

@@ -13,9 +13,8 @@ from fourwalls.model.errors import CommandExitError, CommandTimeoutError
 from fourwalls.sdk.output import Output
 from fourwalls.sdk.values import CommandResult
 
-# A shell reports a child that was killed by an exit code of its own. gVisor's kernel ends a process
-# with 1 when the host's has taken its memory away.
-_KILLED_CODES: Final = (128 + signals.SIGKILL, 1)
+# A shell reports a child that was killed by an exit code of its own.
+_SHELL_KILLED: Final = 128 + signals.SIGKILL
 _SHOWN: Final = 2000
 
 
@@ -46,7 +45,8 @@ def _describe(exit_: Exit) -> str | None:
 def _cause(exit_: Exit, *, killed: bool, limits: LimitWatch) -> Cause:
     if exit_.timed_out:
         return Cause.TIMEOUT
-    if (exit_.signal == signals.SIGKILL or exit_.code in _KILLED_CODES) and limits.out_of_memory():
+    was_killed = exit_.signal == signals.SIGKILL or exit_.code == _SHELL_KILLED
+    if was_killed and limits.out_of_memory():
         return Cause.OOM
     if killed and exit_.signal == signals.SIGKILL:
         return Cause.KILLED

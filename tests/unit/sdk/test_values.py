@@ -75,7 +75,7 @@ class Counter:
         (Exit(code=-1, signal=9), True, False, "killed", "signal: killed"),
         (Exit(code=-1, signal=9), False, True, "oom", "signal: killed"),
         (Exit(code=137), False, True, "oom", "exit status 137"),
-        (Exit(code=1), False, True, "oom", "exit status 1"),
+        (Exit(code=1), False, True, "exited", "exit status 1"),
         (Exit(code=2), False, True, "exited", "exit status 2"),
         (
             Exit(code=-1, signal=11, core=True),
