@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import re
 import secrets
-import string
 
 from fourwalls.model.errors import InvalidArgumentError
 
-_LETTERS = string.ascii_lowercase
-_ALPHABET = string.ascii_lowercase + string.digits
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
+_LETTERS = 26
 _PATTERN = re.compile(r"[a-z0-9]{20}")
 
 
 def new_sandbox_id() -> str:
     """A fresh id; about 103 bits of chance, so two never meet."""
-    return secrets.choice(_LETTERS) + "".join(secrets.choice(_ALPHABET) for _ in range(19))
+    # One draw for all characters: twenty draws cost more than the rest of a request.
+    number, first = divmod(secrets.randbits(192), _LETTERS)
+    characters = [_ALPHABET[first]]
+    for _ in range(19):
+        number, digit = divmod(number, len(_ALPHABET))
+        characters.append(_ALPHABET[digit])
+    return "".join(characters)
 
 
 def parse_sandbox_id(text: str) -> str:
