@@ -28,7 +28,7 @@ from fourwalls.model.errors import FourwallsError, ProcessNotFoundError
 STDOUT: Final = 1
 STDERR: Final = 2
 PTY: Final = 3
-WINDOW: Final = 1024 * 1024
+WINDOW: Final = 2 * 1024 * 1024
 """Bytes of output that may be under way or unread, for each stream."""
 
 

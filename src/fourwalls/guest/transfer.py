@@ -24,7 +24,7 @@ from fourwalls.guest.outbox import Outbox
 from fourwalls.guest.streams import read_error, unexpected
 from fourwalls.model.errors import AgentProtocolError, FileError, FourwallsError, SandboxError
 
-WINDOW: Final = 2 * 1024 * 1024
+WINDOW: Final = 4 * 1024 * 1024
 """Bytes of one transfer that may be under way or unread."""
 
 OPEN_TIMEOUT: Final = 60.0

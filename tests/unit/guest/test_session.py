@@ -108,15 +108,15 @@ async def test_did_not_start() -> None:
 async def test_credit_comes_back_only_for_what_was_read() -> None:
     async with greeted() as (session, agent):
         process, stream = await start(session, agent)
-        block = bytes(WINDOW // 4)
-        for index in range(4):
+        block = bytes(WINDOW // 8)
+        for index in range(8):
             agent.data(stream, 1, index * len(block), block)
         # Nothing read: no credit, however long one waits.
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(asyncio.shield(agent.receive()), 0.1)
         assert isinstance(await process.next_event(), messages.Started)
         returned = 0
-        for _ in range(4):
+        for _ in range(8):
             await process.next_event()
         # The receive that was shielded above is still pending and takes the first frame.
         await asyncio.sleep(0.05)
