@@ -1,8 +1,8 @@
 """Finding and ending what nobody owns any more, by listing the host and never by memory.
 
-Three lists are read: sandbox directories, control groups, id slots (and left scratch images). A
-directory whose lock can be taken belongs to nobody. Mounts and loop devices need no list: they
-belong to the shim's mount namespace and go with it.
+What carries a sandbox's name is listed: its directory, control groups, id slot, disk image, the
+runtime's state. A directory whose lock can be taken belongs to nobody. Mounts and loop devices need
+no list: they belong to the shim's mount namespace and go with it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from pathlib import Path
 
 from fourwalls.linux import cgroup_tree, dirlock, slots
 from fourwalls.linux.cgroup import host_layout
+from fourwalls.linux.flock import locked
 from fourwalls.linux.places import Places
+from fourwalls.model.ids import ID_LENGTH
 
 _RECORD_KEPT_S = 3600.0
 
@@ -34,14 +36,23 @@ class Reaped:
 
 
 def reap(places: Places) -> Reaped:
-    """One pass. Safe beside running sandboxes and beside other passes."""
+    """One pass. Safe beside running sandboxes and beside other passes, which it waits for."""
+    places.run.mkdir(parents=True, exist_ok=True, mode=0o711)
+    # Another pass could release a slot between our look at it and our own release: by then it may
+    # be a new sandbox's.
+    with locked(places.run / "reaper.lock"):
+        return _reap(places)
+
+
+def _reap(places: Places) -> Reaped:
     layout = host_layout()
     done = Reaped()
-    # Slots and groups are read before the directories: what is claimed later belongs to a sandbox
+    # Everything else is read before the directories: what is claimed later belongs to a sandbox
     # whose directory we may not have seen, and is not touched.
     owners = slots.claimed(places.slots)
     groups = cgroup_tree.sandboxes_with_groups(layout, places.instance) if layout.version else set()
     scratch = {path.stem: path for path in _list(places.scratch)}
+    states = {path.name: path for path in _list(places.crun_root) if len(path.name) == ID_LENGTH}
     for directory in _list(places.sandboxes):
         if keeps_a_record(directory):
             continue
@@ -54,8 +65,6 @@ def reap(places: Places) -> Reaped:
             if layout.version and not cgroup_tree.destroy(layout, group):
                 done.stuck.append(f"cgroup {group}")
                 continue
-            for path in _runtime_state(places, sandbox_id):
-                shutil.rmtree(path, ignore_errors=True)
             shutil.rmtree(directory, ignore_errors=True)
             done.sandboxes.append(sandbox_id)
         finally:
@@ -76,8 +85,8 @@ def reap(places: Places) -> Reaped:
         if sandbox_id not in alive:
             path.unlink(missing_ok=True)
             done.files.append(str(path))
-    for path in _list(places.crun_root):
-        if path.name not in alive and len(path.name) == 20:
+    for sandbox_id, path in states.items():
+        if sandbox_id not in alive:
             shutil.rmtree(path, ignore_errors=True)
     return done
 
@@ -88,10 +97,6 @@ def keeps_a_record(directory: Path) -> bool:
         return time.time() - (directory / "exit.json").stat().st_mtime < _RECORD_KEPT_S
     except OSError:
         return False
-
-
-def _runtime_state(places: Places, sandbox_id: str) -> list[Path]:
-    return [places.crun_root / sandbox_id]
 
 
 def _still_owned_by(link: Path, owner: str) -> bool:

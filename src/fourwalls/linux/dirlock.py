@@ -9,6 +9,7 @@ for an orphan.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
@@ -16,11 +17,21 @@ from pathlib import Path
 
 LOCK = "lock"
 _UNFINISHED = ".new-"
+_ATTEMPTS = 100
 
 
 def make_locked(parent: Path, name: str, mode: int = 0o711) -> tuple[Path, int]:
     """Make ``parent/name`` with its lock held; the directory and the lock's descriptor."""
     parent.mkdir(parents=True, exist_ok=True)
+    for _ in range(_ATTEMPTS):
+        # Between its making and its lock the directory is nobody's: a reaper that comes by takes it
+        # away, and one that only looks holds the lock for a moment.
+        with contextlib.suppress(BlockingIOError, FileNotFoundError):
+            return _make_locked(parent, name, mode)
+    raise BlockingIOError(errno.EWOULDBLOCK, "the lock of a new directory is taken every time")
+
+
+def _make_locked(parent: Path, name: str, mode: int) -> tuple[Path, int]:
     unfinished, final = parent / f"{_UNFINISHED}{name}", parent / name
     os.mkdir(unfinished, mode)
     try:

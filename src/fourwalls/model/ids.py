@@ -9,7 +9,8 @@ from fourwalls.model.errors import InvalidArgumentError
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 _LETTERS = 26
-_PATTERN = re.compile(r"[a-z0-9]{20}")
+ID_LENGTH = 20
+_PATTERN = re.compile(rf"[a-z0-9]{{{ID_LENGTH}}}")
 
 
 def new_sandbox_id() -> str:
@@ -17,7 +18,7 @@ def new_sandbox_id() -> str:
     # One draw for all characters: twenty draws cost more than the rest of a request.
     number, first = divmod(secrets.randbits(192), _LETTERS)
     characters = [_ALPHABET[first]]
-    for _ in range(19):
+    for _ in range(ID_LENGTH - 1):
         number, digit = divmod(number, len(_ALPHABET))
         characters.append(_ALPHABET[digit])
     return "".join(characters)

@@ -60,3 +60,31 @@ def test_no_slot_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slots.claim(tmp_path, "b")
     with pytest.raises(LimitError, match="in use"):
         slots.claim(tmp_path, "c")
+
+
+def test_a_reaper_that_comes_by_at_once_does_not_fail_the_maker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between mkdir and flock the directory is nobody's, and a reaper may take it for an orphan."""
+    made = os.mkdir
+    visits = 0
+
+    def mkdir_and_reaper(path: Path, mode: int = 0o777) -> None:
+        nonlocal visits
+        made(path, mode)
+        visits += 1
+        if visits == 1:
+            assert dirlock.remove_if_orphaned(path)
+        elif visits == 2:
+            # Seen, locked, but not removed yet.
+            held = dirlock.take_if_orphaned(path)
+            assert held is not None
+            holders.append(held)
+
+    holders: list[int] = []
+    monkeypatch.setattr(os, "mkdir", mkdir_and_reaper)
+    directory, lock = dirlock.make_locked(tmp_path, "abc")
+    assert visits == 3
+    assert dirlock.is_held(directory)
+    for fd in (lock, *holders):
+        os.close(fd)
