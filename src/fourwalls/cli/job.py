@@ -20,7 +20,7 @@ from fourwalls.host.copy_out import CopyOut
 from fourwalls.host.live import LiveSandbox
 from fourwalls.model.cause import Cause
 from fourwalls.model.errors import FourwallsError, PathNotFoundError, SandboxError, SandboxGoneError
-from fourwalls.sdk.asynchronous.core import Core
+from fourwalls.sdk.asynchronous.shared import Shared
 from fourwalls.sdk.outcome import LimitWatch, make_result
 from fourwalls.sdk.output import DEFAULT_LIMIT
 from fourwalls.sdk.output import Output as Kept
@@ -103,7 +103,7 @@ class Runner:
         self._live = live
         self._job = job
         self._writers = {1: stdout, 2: stderr}
-        self._core = Core(live)
+        self._shared = Shared(live)
         self._user = job.user or live.default_user
         self._kept = Kept(DEFAULT_LIMIT)
         self.outcome = Outcome()
@@ -117,7 +117,7 @@ class Runner:
             await self._execute(argv)
             await self._copy_out()
         finally:
-            await self._core.close()
+            await self._shared.close()
         return self.outcome
 
     async def _prepare_script(self) -> list[bytes]:
@@ -125,8 +125,8 @@ class Runner:
         if script is None:
             return []
         # In a directory of the user's own, so that imports find what --file has put there.
-        path = await self._core.resolve(f"~/{script.name}", self._user)
-        stream = await self._core.session.files.write(path, user=self._user, mode=0o700)
+        path = await self._shared.resolve(f"~/{script.name}", self._user)
+        stream = await self._shared.session.files.write(path, user=self._user, mode=0o700)
         try:
             await stream.write(script.content)
             await stream.finish()
@@ -147,7 +147,7 @@ class Runner:
         began = time.monotonic()
         try:
             async with asyncio.timeout(self._job.timeout + _GRACE_S):
-                stream = await self._core.session.exec(request)
+                stream = await self._shared.session.exec(request)
                 async with self._feeding(stream):
                     exit_ = await self._follow(stream, began)
         except TimeoutError:
@@ -171,7 +171,7 @@ class Runner:
     async def _cwd(self) -> bytes | None:
         if self._job.cwd is None:
             return None
-        return await self._core.resolve(self._job.cwd, self._user, "cwd")
+        return await self._shared.resolve(self._job.cwd, self._user, "cwd")
 
     async def _follow(self, stream: ProcessStream, began: float) -> Exit | None:
         async for event in stream:
@@ -221,13 +221,13 @@ class Runner:
             not item.source.is_dir() and await self._is_directory(target)
         ):
             target = target.rstrip(b"/") + b"/" + name.encode("utf-8", "surrogateescape")
-        done = await copy_in(self._core.session.files, item.source, target, user=self._user)
+        done = await copy_in(self._shared.session.files, item.source, target, user=self._user)
         self.outcome.notes += [f"not copied: {what}" for what in done.left_out]
 
     async def _copy_out(self) -> None:
         for item in self._job.outputs:
             limit = self._live.info.resources.disk_bytes
-            copy = CopyOut(self._core.session.files, limit)
+            copy = CopyOut(self._shared.session.files, limit)
             try:
                 await copy.copy(await self._resolve(item.source), item.destination)
             except FourwallsError as error:
@@ -250,11 +250,11 @@ class Runner:
         base = self._job.cwd or self._live.workdir
         if base and not path.startswith(("/", "~")):
             path = f"{base.rstrip('/')}/{path}"
-        return await self._core.resolve(path, self._user)
+        return await self._shared.resolve(path, self._user)
 
     async def _is_directory(self, path: bytes) -> bool:
         try:
-            entry = await self._core.session.files.stat(path)
+            entry = await self._shared.session.files.stat(path)
         except PathNotFoundError:
             return False
         return entry.kind == "dir" or entry.target_kind == "dir"

@@ -12,13 +12,13 @@ import msgspec
 from fourwalls.guest.process import ExecRequest, ProcessStream
 from fourwalls.model.errors import CommandStartError, InvalidArgumentError, ProcessNotFoundError
 from fourwalls.sdk import checks
-from fourwalls.sdk.asynchronous.core import Core
 from fourwalls.sdk.asynchronous.handle import (
     AsyncCommandHandle,
     BytesCallback,
     Callbacks,
     TextCallback,
 )
+from fourwalls.sdk.asynchronous.shared import Shared
 from fourwalls.sdk.outcome import LimitWatch
 from fourwalls.sdk.output import check_limit
 from fourwalls.sdk.values import CommandResult, ProcessInfo, process_info
@@ -33,8 +33,8 @@ _SH: Final = b"/bin/sh"
 class AsyncCommands:
     """The commands of one sandbox."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
 
     @overload
     async def run(
@@ -118,7 +118,7 @@ class AsyncCommands:
         except BaseException:
             # Cancelled, or a callback failed: nobody has a handle to end it with.
             if handle.exit_code is None:
-                self._core.spawn(handle.kill_quietly())
+                self._shared.spawn(handle.kill_quietly())
             raise
 
     async def start(
@@ -146,17 +146,17 @@ class AsyncCommands:
         request = ExecRequest(
             argv=self.shell([b"-l", b"-c", argv]) if isinstance(argv, bytes) else argv,
             env=environment,
-            cwd=None if cwd is None else await self._core.resolve(cwd, owner, "cwd"),
+            cwd=None if cwd is None else await self._shared.resolve(cwd, owner, "cwd"),
             user=owner,
             stdin=data is not None or stdin is True,
             tag=None if tag is None else checks.word(tag, "tag"),
             timeout=seconds,
         )
-        limits = LimitWatch(self._core.live.oom_kills, self._core.live.disk_full)
-        async with self._core.bounded(request_timeout):
+        limits = LimitWatch(self._shared.live.oom_kills, self._shared.live.disk_full)
+        async with self._shared.bounded(request_timeout):
             stream = await self.start_request(request, login=isinstance(argv, bytes))
         handle = AsyncCommandHandle(
-            self._core,
+            self._shared,
             stream,
             limit=limit,
             timeout=seconds,
@@ -170,23 +170,23 @@ class AsyncCommands:
 
     def shell(self, arguments: list[bytes]) -> list[bytes]:
         """The sandbox's shell with these arguments."""
-        return [_BASH if self._core.has_bash else _SH, *arguments]
+        return [_BASH if self._shared.has_bash else _SH, *arguments]
 
     async def start_request(self, request: ExecRequest, *, login: bool) -> ProcessStream:
         """Start a process; ``login`` says that it runs bash, for which sh may stand in."""
         try:
-            return await self._core.session.exec(request)
+            return await self._shared.session.exec(request)
         except CommandStartError as error:
             no_bash = error.stage == "exec" and error.errno == errno.ENOENT
-            if not login or not no_bash or not self._core.has_bash:
+            if not login or not no_bash or not self._shared.has_bash:
                 raise
-        self._core.has_bash = False
+        self._shared.has_bash = False
         argv = self.shell(request.argv[1:])
-        return await self._core.session.exec(msgspec.structs.replace(request, argv=argv))
+        return await self._shared.session.exec(msgspec.structs.replace(request, argv=argv))
 
     async def list(self, request_timeout: float | None = None) -> list[ProcessInfo]:
         """The commands and terminals that run now."""
-        processes = await self._core.session.exec_list(
+        processes = await self._shared.session.exec_list(
             timeout=checks.request_timeout(request_timeout)
         )
         return [process_info(process) for process in processes if process.running]
@@ -218,14 +218,14 @@ class AsyncCommands:
         if offsets is not None:
             first, second = (checks.whole(offset, "an offset", 0, 2**63) for offset in offsets)
             start = first, second
-        async with self._core.bounded(request_timeout):
-            stream = await self._core.session.attach(
+        async with self._shared.bounded(request_timeout):
+            stream = await self._shared.session.attach(
                 pid=None if pid is None else checks.pid(pid),
                 tag=None if tag is None else checks.word(tag, "tag"),
                 offsets=start,
             )
         return AsyncCommandHandle(
-            self._core,
+            self._shared,
             stream,
             limit=limit,
             timeout=seconds,
@@ -237,7 +237,7 @@ class AsyncCommands:
         """Kill a command and everything it has started; false when there is none."""
         seconds = checks.request_timeout(request_timeout)
         try:
-            await self._core.session.exec_signal(
+            await self._shared.session.exec_signal(
                 signals.SIGKILL, pid=checks.pid(pid), tree=True, timeout=seconds
             )
         except ProcessNotFoundError:
@@ -249,11 +249,11 @@ class AsyncCommands:
     ) -> None:
         """Write to a command's standard input, waiting until it is in the pipe."""
         raw, number = checks.payload(data), checks.pid(pid)
-        async with self._core.bounded(request_timeout):
-            await self._core.session.exec_input(raw, pid=number)
+        async with self._shared.bounded(request_timeout):
+            await self._shared.session.exec_input(raw, pid=number)
 
     async def close_stdin(self, pid: int, request_timeout: float | None = None) -> None:
         """Close a command's standard input."""
         number = checks.pid(pid)
-        async with self._core.bounded(request_timeout):
-            await self._core.session.exec_close_stdin(pid=number)
+        async with self._shared.bounded(request_timeout):
+            await self._shared.session.exec_close_stdin(pid=number)

@@ -8,7 +8,7 @@ from typing import Final, Literal, overload
 from fourwalls.guest.transfer import ReadStream
 from fourwalls.model.errors import InvalidArgumentError, LimitError, PathNotFoundError
 from fourwalls.sdk import checks
-from fourwalls.sdk.asynchronous.core import Core
+from fourwalls.sdk.asynchronous.shared import Shared
 from fourwalls.sdk.asynchronous.sources import Source, check_source, pieces
 from fourwalls.sdk.asynchronous.watch import AsyncWatchHandle, EventCallback, ExitCallback
 from fourwalls.sdk.paths import PathLike
@@ -25,8 +25,8 @@ class AsyncFiles:
     made belongs to ``user``, by default the template's. ``request_timeout`` is in seconds.
     """
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
 
     @overload
     async def read(
@@ -72,9 +72,9 @@ class AsyncFiles:
         if format not in ("text", "bytes", "stream"):
             raise InvalidArgumentError(f"format must be text, bytes or stream, not {format!r:.80}")
         owner = checks.user(user)
-        async with self._core.bounded(request_timeout):
-            full = await self._core.resolve(path, owner)
-            stream = await self._core.session.files.read(full)
+        async with self._shared.bounded(request_timeout):
+            full = await self._shared.resolve(path, owner)
+            stream = await self._shared.session.files.read(full)
             if format == "stream":
                 return _closing(stream)
             content = await _whole(stream)
@@ -98,9 +98,9 @@ class AsyncFiles:
         check_source(data)
         owner = checks.user(user)
         bits = None if mode is None else checks.whole(mode, "mode", 0, 0o7777)
-        async with self._core.bounded(request_timeout):
-            full = await self._core.resolve(path, owner)
-            stream = await self._core.session.files.write(full, user=owner, mode=bits)
+        async with self._shared.bounded(request_timeout):
+            full = await self._shared.resolve(path, owner)
+            stream = await self._shared.session.files.write(full, user=owner, mode=bits)
             try:
                 async for piece in pieces(data):
                     await stream.write(piece)
@@ -141,8 +141,8 @@ class AsyncFiles:
         """What is in a directory, ``depth`` levels deep, each directory before its content."""
         levels = checks.whole(depth, "depth", 1, 2**32 - 1)
         seconds = checks.request_timeout(request_timeout)
-        full = await self._core.resolve(path, checks.user(user))
-        entries = await self._core.session.files.list(full, levels, timeout=seconds)
+        full = await self._shared.resolve(path, checks.user(user))
+        entries = await self._shared.session.files.list(full, levels, timeout=seconds)
         return [entry_info(entry) for entry in entries]
 
     async def get_info(
@@ -150,8 +150,8 @@ class AsyncFiles:
     ) -> EntryInfo:
         """What is at a path, without following a symlink. Raises :class:`PathNotFoundError`."""
         seconds = checks.request_timeout(request_timeout)
-        full = await self._core.resolve(path, checks.user(user))
-        return entry_info(await self._core.session.files.stat(full, timeout=seconds))
+        full = await self._shared.resolve(path, checks.user(user))
+        return entry_info(await self._shared.session.files.stat(full, timeout=seconds))
 
     async def exists(
         self, path: PathLike, user: str | None = None, request_timeout: float | None = None
@@ -168,8 +168,8 @@ class AsyncFiles:
     ) -> None:
         """Remove a file, or a directory with all that is in it. A missing path is no error."""
         seconds = checks.request_timeout(request_timeout)
-        full = await self._core.resolve(path, checks.user(user))
-        await self._core.session.files.remove(full, timeout=seconds)
+        full = await self._shared.resolve(path, checks.user(user))
+        await self._shared.session.files.remove(full, timeout=seconds)
 
     async def rename(
         self,
@@ -181,9 +181,9 @@ class AsyncFiles:
         """Move a file or directory, making the parents of the new path."""
         owner = checks.user(user)
         seconds = checks.request_timeout(request_timeout)
-        old = await self._core.resolve(old_path, owner, "old_path")
-        new = await self._core.resolve(new_path, owner, "new_path")
-        entry = await self._core.session.files.move(old, new, user=owner, timeout=seconds)
+        old = await self._shared.resolve(old_path, owner, "old_path")
+        new = await self._shared.resolve(new_path, owner, "new_path")
+        entry = await self._shared.session.files.move(old, new, user=owner, timeout=seconds)
         return entry_info(entry)
 
     async def make_dir(
@@ -192,8 +192,8 @@ class AsyncFiles:
         """Make a directory and its parents; false when it exists already."""
         owner = checks.user(user)
         seconds = checks.request_timeout(request_timeout)
-        full = await self._core.resolve(path, owner)
-        return (await self._core.session.files.mkdir(full, user=owner, timeout=seconds)).created
+        full = await self._shared.resolve(path, owner)
+        return (await self._shared.session.files.mkdir(full, user=owner, timeout=seconds)).created
 
     async def watch_dir(
         self,
@@ -207,10 +207,10 @@ class AsyncFiles:
     ) -> AsyncWatchHandle:
         """Watch a directory: what changes after this returns is reported."""
         owner = checks.user(user)
-        async with self._core.bounded(request_timeout):
-            full = await self._core.resolve(path, owner)
-            watch = await self._core.session.files.watch(full, recursive=bool(recursive))
-        return AsyncWatchHandle(self._core, watch, on_event, on_exit)
+        async with self._shared.bounded(request_timeout):
+            full = await self._shared.resolve(path, owner)
+            watch = await self._shared.session.files.watch(full, recursive=bool(recursive))
+        return AsyncWatchHandle(self._shared, watch, on_event, on_exit)
 
 
 async def _whole(stream: ReadStream) -> bytearray:

@@ -21,7 +21,7 @@ from fourwalls.model.errors import (
     InvalidArgumentError,
     ProcessNotFoundError,
 )
-from fourwalls.sdk.asynchronous.core import Core
+from fourwalls.sdk.asynchronous.shared import Shared
 from fourwalls.sdk.checks import payload
 from fourwalls.sdk.outcome import LimitWatch, check_result, make_result, timeout_error
 from fourwalls.sdk.output import Chunk, Decoder, Output
@@ -70,7 +70,7 @@ class AsyncCommandHandle:
 
     def __init__(
         self,
-        core: Core,
+        shared: Shared,
         stream: ProcessStream,
         *,
         limit: int,
@@ -80,14 +80,14 @@ class AsyncCommandHandle:
         attached: bool = False,
         limits: LimitWatch | None = None,
     ) -> None:
-        self._core = core
+        self._shared = shared
         self._stream = stream
         self._output = Output(limit)
         self._timeout = timeout
         self._callbacks = callbacks or Callbacks()
         self._stdin = stdin
         self._attached = attached
-        self._limits = limits or LimitWatch(core.live.oom_kills, core.live.disk_full)
+        self._limits = limits or LimitWatch(shared.live.oom_kills, shared.live.disk_full)
         self._decoder = Decoder()
         self._exit: Exit | None = None
         self._result: CommandResult | None = None
@@ -106,7 +106,7 @@ class AsyncCommandHandle:
                 self._watchdog = loop.call_later(timeout, stream.detach)
             else:
                 self._watchdog = loop.call_later(timeout + GRACE, self._end_overdue)
-        self._pump = core.spawn(self._run())
+        self._pump = shared.spawn(self._run())
 
     # Reading.
 
@@ -161,11 +161,11 @@ class AsyncCommandHandle:
 
     def _end_overdue(self) -> None:
         self._overdue = True
-        self._core.spawn(self._kill_overdue())
+        self._shared.spawn(self._kill_overdue())
 
     async def _kill_overdue(self) -> None:
         with contextlib.suppress(FourwallsError):
-            await self._core.session.exec_signal(
+            await self._shared.session.exec_signal(
                 signals.SIGKILL, pid=self.pid, tree=True, timeout=GRACE / 2
             )
         self._stream.detach()
@@ -251,7 +251,7 @@ class AsyncCommandHandle:
             return False
         self._killed = True
         try:
-            await self._core.session.exec_signal(signals.SIGKILL, pid=self.pid, tree=True)
+            await self._shared.session.exec_signal(signals.SIGKILL, pid=self.pid, tree=True)
         except ProcessNotFoundError:
             return False
         return True
@@ -271,7 +271,7 @@ class AsyncCommandHandle:
         """Write to the command's standard input or terminal."""
         raw = payload(data)
         if self._attached:
-            await self._core.session.exec_input(raw, pid=self.pid)
+            await self._shared.session.exec_input(raw, pid=self.pid)
             return
         self._check_stdin()
         await self._stream.send_stdin(raw)
@@ -279,7 +279,7 @@ class AsyncCommandHandle:
     async def close_stdin(self) -> None:
         """Let the command see the end of its standard input."""
         if self._attached:
-            await self._core.session.exec_close_stdin(pid=self.pid)
+            await self._shared.session.exec_close_stdin(pid=self.pid)
             return
         self._check_stdin()
         await self._stream.close_stdin()
@@ -293,7 +293,7 @@ class AsyncCommandHandle:
 
     def feed(self, data: bytes) -> None:
         """Write ``data`` and the end beside everything else; a command need not read it."""
-        self._core.spawn(self._feed(data))
+        self._shared.spawn(self._feed(data))
 
     async def _feed(self, data: bytes) -> None:
         # When the command ends first, or the sandbox does, whoever waits for it is told why.

@@ -8,8 +8,8 @@ from fourwalls.guest.process import ExecRequest
 from fourwalls.model.errors import CapabilityError, InvalidArgumentError
 from fourwalls.sdk import checks
 from fourwalls.sdk.asynchronous.commands import DEFAULT_TIMEOUT, AsyncCommands
-from fourwalls.sdk.asynchronous.core import Core
 from fourwalls.sdk.asynchronous.handle import AsyncCommandHandle, BytesCallback, Callbacks
+from fourwalls.sdk.asynchronous.shared import Shared
 from fourwalls.sdk.outcome import LimitWatch
 from fourwalls.sdk.output import check_limit
 from fourwalls.sdk.values import PtySize
@@ -27,8 +27,8 @@ def check_size(size: object) -> tuple[int, int]:
 class AsyncPty:
     """The terminals of one sandbox. What they print comes as bytes in the place of ``pty``."""
 
-    def __init__(self, core: Core, commands: AsyncCommands) -> None:
-        self._core = core
+    def __init__(self, shared: Shared, commands: AsyncCommands) -> None:
+        self._shared = shared
         self._commands = commands
 
     async def create(
@@ -49,8 +49,8 @@ class AsyncPty:
 
         ``timeout`` in seconds, 0 for none: the terminal is then killed.
         """
-        if not self._core.live.capabilities.pty:
-            raise CapabilityError(f"boundary {self._core.live.boundary.value} has no terminals")
+        if not self._shared.live.capabilities.pty:
+            raise CapabilityError(f"boundary {self._shared.live.boundary.value} has no terminals")
         cols, rows = check_size(size)
         environment = _ENVIRONMENT | checks.environment(envs)
         line = None if cmd is None else checks.shell_command(cmd)
@@ -61,18 +61,18 @@ class AsyncPty:
         request = ExecRequest(
             argv=self._commands.shell([b"-i", b"-l"] if line is None else [b"-l", b"-c", line]),
             env=environment,
-            cwd=None if cwd is None else await self._core.resolve(cwd, owner, "cwd"),
+            cwd=None if cwd is None else await self._shared.resolve(cwd, owner, "cwd"),
             user=owner,
             stdin=True,
             pty=(cols, rows),
             tag=None if tag is None else checks.word(tag, "tag"),
             timeout=seconds,
         )
-        limits = LimitWatch(self._core.live.oom_kills, self._core.live.disk_full)
-        async with self._core.bounded(request_timeout):
+        limits = LimitWatch(self._shared.live.oom_kills, self._shared.live.disk_full)
+        async with self._shared.bounded(request_timeout):
             stream = await self._commands.start_request(request, login=True)
         return AsyncCommandHandle(
-            self._core,
+            self._shared,
             stream,
             limit=limit,
             timeout=seconds,
@@ -105,8 +105,8 @@ class AsyncPty:
         """Change a terminal's size."""
         cols, rows = check_size(size)
         number = checks.pid(pid)
-        async with self._core.bounded(request_timeout):
-            await self._core.session.exec_resize(cols, rows, pid=number)
+        async with self._shared.bounded(request_timeout):
+            await self._shared.session.exec_resize(cols, rows, pid=number)
 
     async def kill(self, pid: int, request_timeout: float | None = None) -> bool:
         """Close a terminal and kill what runs in it; false when there is none."""

@@ -32,9 +32,9 @@ from fourwalls.model.sandbox import (
 from fourwalls.model.sizes import resources
 from fourwalls.sdk import checks
 from fourwalls.sdk.asynchronous.commands import AsyncCommands
-from fourwalls.sdk.asynchronous.core import Core
 from fourwalls.sdk.asynchronous.files import AsyncFiles
 from fourwalls.sdk.asynchronous.pty import AsyncPty
+from fourwalls.sdk.asynchronous.shared import Shared
 from fourwalls.sdk.asynchronous.tunnel import AsyncTunnel
 from fourwalls.sdk.values import SandboxMetrics
 
@@ -50,11 +50,11 @@ class AsyncSandbox:
 
     def __init__(self, live: LiveSandbox) -> None:
         self._live = live
-        self._core = Core(live)
+        self._shared = Shared(live)
         self._cpu_sample = (time.monotonic(), 0)
-        self.commands = AsyncCommands(self._core)
-        self.files = AsyncFiles(self._core)
-        self.pty = AsyncPty(self._core, self.commands)
+        self.commands = AsyncCommands(self._shared)
+        self.files = AsyncFiles(self._shared)
+        self.pty = AsyncPty(self._shared, self.commands)
 
     @classmethod
     async def create(
@@ -106,7 +106,8 @@ class AsyncSandbox:
         """Connect to a sandbox that was made with ``detach``, disconnecting who was before.
 
         ``timeout``: seconds until it is ended, counted from now; None leaves that as it is.
-        Raises :class:`SandboxNotFoundError`.
+        Raises :class:`SandboxNotFoundError`, and :class:`SandboxGoneError` with the cause for one
+        that has ended not long ago.
         """
         seconds = None if timeout is None else check_timeout(timeout)
         sandbox = cls(await adopt(parse_sandbox_id(sandbox_id), Places.from_environment()))
@@ -180,7 +181,7 @@ class AsyncSandbox:
     async def set_timeout(self, timeout: float, request_timeout: float | None = None) -> None:
         """Let it live ``timeout`` seconds from now."""
         seconds = check_timeout(timeout)
-        async with self._core.bounded(request_timeout):
+        async with self._shared.bounded(request_timeout):
             await self._live.set_timeout(seconds)
 
     async def wait(self) -> ExitRecord:
@@ -191,13 +192,13 @@ class AsyncSandbox:
         """End it and return when nothing of it is left; false when it had ended before."""
         alive = self._session.failure is None
         await self._live.kill()
-        await self._core.close()
+        await self._shared.close()
         return alive
 
     async def detach(self) -> None:
         """Let go of it. It lives on if it was made with ``detach``, and ends otherwise."""
         self._live.detach()
-        await self._core.close()
+        await self._shared.close()
 
     # Ports.
 

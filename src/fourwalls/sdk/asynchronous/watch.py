@@ -6,7 +6,7 @@ import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from fourwalls.guest.listing import Watch
-from fourwalls.sdk.asynchronous.core import Core
+from fourwalls.sdk.asynchronous.shared import Shared
 from fourwalls.sdk.values import FilesystemEvent, FilesystemEventType, filesystem_event
 
 EventCallback = Callable[[FilesystemEvent], Awaitable[None] | None]
@@ -20,14 +20,14 @@ class AsyncWatchHandle:
 
     def __init__(
         self,
-        core: Core,
+        shared: Shared,
         watch: Watch,
         on_event: EventCallback | None = None,
         on_exit: ExitCallback | None = None,
     ) -> None:
         self._watch = watch
         if on_event is not None:
-            core.spawn(self._call(on_event, on_exit))
+            shared.spawn(self._call(on_event, on_exit))
 
     async def _call(self, on_event: EventCallback, on_exit: ExitCallback | None) -> None:
         failure: Exception | None = None

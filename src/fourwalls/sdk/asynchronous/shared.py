@@ -22,7 +22,7 @@ from fourwalls.sdk.paths import (
 )
 
 
-class Core:
+class Shared:
     """One sandbox, for the parts of its object."""
 
     def __init__(self, live: LiveSandbox) -> None:
