@@ -85,7 +85,8 @@ def _prepare(
 ) -> tuple[Plan, SandboxRecord]:
     """Claim everything the sandbox needs and write down what it is."""
     sandbox_id = new_sandbox_id()
-    for directory in (places.slots, places.scratch):
+    # Names of others' sandboxes are nobody's business; their own processes need to pass.
+    for directory in (places.sandboxes, places.slots, places.scratch):
         directory.mkdir(parents=True, exist_ok=True, mode=0o711)
     # The directory comes first and goes last: whatever else carries the sandbox's name belongs to
     # nobody once there is no directory of that name.

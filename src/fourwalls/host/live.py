@@ -25,8 +25,9 @@ from fourwalls.model.sandbox import ExitRecord, SandboxInfo, check_timeout
 # How long the shim may take to clear everything away after it was told to.
 _END_TIMEOUT_S = 15.0
 
-# With fewer free blocks (4 KiB) a write may fail: the file system needs some for itself.
-_FULL_BLOCKS = 16
+# With fewer free blocks (4 KiB) a write may fail: ext4 keeps some back for writes that are under
+# way, more when they are large (179 were left of a disk of 64 MiB).
+_FULL_BLOCKS = 256
 
 
 class LiveSandbox:
