@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from fourwalls import AsyncSandbox, SandboxNotFoundError
+from fourwalls import AsyncSandbox, SandboxGoneError, SandboxNotFoundError
 from fourwalls.host.reaper import reap
+from fourwalls.images.mounts import unmount_idle
 from fourwalls.linux.places import Places
 from fourwalls.model.boundary import Boundary
+from fourwalls.model.cause import Cause
 
 MAKER = """
 import asyncio, os, signal
@@ -75,6 +78,41 @@ async def test_the_newest_connection_wins(boundary: Boundary) -> None:
     finally:
         await second.kill()
         await first.kill()
+
+
+async def test_how_it_ended_is_told_to_whoever_comes_later(places: Places) -> None:
+    sandbox = await AsyncSandbox.create(boundary="container", timeout=0.5, detach=True)
+    assert (await sandbox.wait()).cause is Cause.LEASE_EXPIRED
+    await sandbox.detach()
+    with pytest.raises(SandboxGoneError, match="nobody renewed the lease") as told:
+        await AsyncSandbox.connect(sandbox.sandbox_id)
+    assert told.value.cause == "lease_expired"
+    # A record is kept for an hour; then it is as if the sandbox had never been.
+    directory = places.sandboxes / sandbox.sandbox_id
+    assert not reap(places).sandboxes
+    os.utime(directory / "exit.json", (0, 0))
+    assert reap(places).sandboxes == [sandbox.sandbox_id]
+    with pytest.raises(SandboxNotFoundError):
+        await AsyncSandbox.connect(sandbox.sandbox_id)
+
+
+async def test_a_run_directory_with_a_long_name(
+    run_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Longer than the address of a socket may be."""
+    monkeypatch.setenv("FOURWALLS_RUN", str(run_directory / ("long" * 30)))
+    places = Places.from_environment()
+    first = await AsyncSandbox.create(boundary="container", timeout=60, detach=True)
+    try:
+        second = await AsyncSandbox.connect(first.sandbox_id)
+        assert (await second.commands.run("echo two")).stdout == "two\n"
+        # The host sees the disk through the shim, whoever is connected to it.
+        assert second._live.session.state
+        assert second._live.session.state.shim_pid
+        await second.kill()
+    finally:
+        await first.kill()
+        unmount_idle(places, set())
 
 
 async def test_an_embedded_sandbox_cannot_be_taken(boundary: Boundary) -> None:

@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fourwalls.host.record import EXIT
 from fourwalls.linux import cgroup_tree, dirlock, slots
 from fourwalls.linux.cgroup import host_layout
 from fourwalls.linux.flock import locked
@@ -94,7 +95,7 @@ def _reap(places: Places) -> Reaped:
 def keeps_a_record(directory: Path) -> bool:
     """The record of how a detached sandbox ended stays a while, for those who ask later."""
     try:
-        return time.time() - (directory / "exit.json").stat().st_mtime < _RECORD_KEPT_S
+        return time.time() - (directory / EXIT).stat().st_mtime < _RECORD_KEPT_S
     except OSError:
         return False
 

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import msgspec
 
+from fourwalls.guest.shim import Gone
 from fourwalls.model.boundary import Boundary
 from fourwalls.model.lifecycle import State
-from fourwalls.model.sandbox import SandboxInfo
+from fourwalls.model.sandbox import ExitRecord, SandboxInfo
 from fourwalls.model.sizes import Resources
 
 _FILE = "sandbox.json"
+EXIT = "exit.json"
 
 
 class SandboxRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,8 +64,10 @@ def write_record(directory: Path, record: SandboxRecord) -> None:
     """Replace the record at once, never half."""
     unfinished = directory / f".{_FILE}"
     fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    rest = memoryview(msgspec.json.encode(record))
     try:
-        os.write(fd, msgspec.json.encode(record))
+        while rest:  # a file system that is getting full takes a part
+            rest = rest[os.write(fd, rest) :]
     finally:
         os.close(fd)
     os.rename(unfinished, directory / _FILE)
@@ -73,6 +77,14 @@ def read_record(directory: Path) -> SandboxRecord | None:
     """The record, or None when the sandbox is gone or was never finished."""
     try:
         return msgspec.json.decode((directory / _FILE).read_bytes(), type=SandboxRecord)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def read_exit(directory: Path) -> ExitRecord | None:
+    """How a detached sandbox ended, as its shim wrote it down; None while nobody has."""
+    try:
+        return msgspec.json.decode((directory / EXIT).read_bytes(), type=Gone).record()
     except (OSError, msgspec.MsgspecError):
         return None
 

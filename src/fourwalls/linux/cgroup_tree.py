@@ -94,8 +94,8 @@ def destroy(layout: CgroupLayout, name: str, *, patience_s: float = 5.0) -> bool
 def _kill_all(path: Path) -> bool:
     with contextlib.suppress(OSError):
         (path / "cgroup.kill").write_text("1")
-    # What is frozen on v1 does not die before it is thawed, and a shim that was killed may have left
-    # it frozen. Only the freezer's own hierarchy has the file, and none is made by opening it.
+    # What is frozen on v1 does not die before it is thawed, and a shim that was killed may have
+    # left it frozen. Only the freezer's own hierarchy has the file; opening makes none elsewhere.
     with contextlib.suppress(OSError):
         fd = os.open(path / "freezer.state", os.O_WRONLY | os.O_CLOEXEC)
         try:

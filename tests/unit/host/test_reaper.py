@@ -55,6 +55,7 @@ def test_what_a_sandbox_has_left_goes_by_its_name(places: Places) -> None:
     (places.scratch / f"{_OLD}.img").touch()
     (places.crun_root / ".cache").mkdir()
     done = reaper.reap(places)
-    assert done.slots and done.files
+    assert done.slots
+    assert done.files
     assert not list(places.slots.iterdir())
     assert [path.name for path in places.crun_root.iterdir()] == [".cache"]
