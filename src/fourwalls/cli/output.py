@@ -28,7 +28,13 @@ def data_json(value: Any) -> None:
     """A result as one JSON document."""
     import json
 
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # A name of a file that is no text; as an escape it can be written all the same.
+        text = json.dumps(value, indent=2, default=str)
+    click.echo(text)
 
 
 def words(text: str) -> None:
@@ -46,10 +52,12 @@ def failure(code: str, message: str, remedy: str | None) -> None:
     if _state["json_errors"]:
         data_json({"error": error_document(code, message, remedy)})
         return
+    # Messages quote what programs, images and sandboxes have said.
+    message = printable(message)
     red = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     words(f"{click.style('error:', fg='red', bold=True) if red else 'error:'} {message}")
     if remedy:
-        words(f"  remedy: {remedy}")
+        words(f"  remedy: {printable(remedy)}")
 
 
 def error_document(code: str, message: str, remedy: str | None) -> dict[str, str | None]:

@@ -14,6 +14,10 @@ from fourwalls.model.sizes import Resources
 
 MAX_TIMEOUT_S = 365 * 24 * 3600.0
 
+# What execve(2) takes as one string. The sum fits one frame and leaves room for what commands add.
+_MAX_VARIABLE = 128 * 1024 - 1
+_MAX_ENVS = 1024 * 1024
+
 
 @dataclass(frozen=True)
 class CreateRequest:
@@ -79,10 +83,11 @@ def check_timeout(seconds: object) -> float:
 
 
 def check_envs(envs: object) -> dict[str, str]:
-    """Environment variables: names without ``=`` and NUL, values without NUL."""
+    """Environment variables: names without ``=`` and NUL, values without NUL, all of it UTF-8."""
     if not isinstance(envs, Mapping):
         raise InvalidArgumentError(f"envs must map names to strings, not {type(envs).__name__}")
     checked: dict[str, str] = {}
+    total = 0
     for name, value in envs.items():
         if not isinstance(name, str) or not name or "=" in name or "\0" in name:
             raise InvalidArgumentError(
@@ -94,19 +99,39 @@ def check_envs(envs: object) -> dict[str, str]:
                 if isinstance(value, str)
                 else f"value of environment variable {name} is not a string"
             )
+        size = len(_utf8(f"{name}={value}", f"environment variable {name[:80]!r}"))
+        if size > _MAX_VARIABLE:
+            raise InvalidArgumentError(
+                f"environment variable {name[:80]} has {size} bytes: at most {_MAX_VARIABLE}",
+                remedy="write it to a file in the sandbox",
+            )
+        total += size
         checked[name] = value
+    if total > _MAX_ENVS:
+        raise InvalidArgumentError(
+            f"the environment has {total} bytes: at most {_MAX_ENVS} together",
+            remedy="write it to a file in the sandbox",
+        )
     return checked
 
 
+def _utf8(text: str, what: str) -> bytes:
+    """The text's bytes; it is written down as JSON, which has no other text."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(f"{what} is not UTF-8") from None
+
+
 def check_metadata(metadata: object) -> dict[str, str]:
-    """Metadata: strings to strings, at most 64 KiB together."""
+    """Metadata: strings to strings of UTF-8, at most 64 KiB together."""
     if not isinstance(metadata, Mapping):
         raise InvalidArgumentError("metadata must map strings to strings")
     total = 0
     for name, value in metadata.items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise InvalidArgumentError("metadata must map strings to strings")
-        total += len(name) + len(value)
+        total += len(_utf8(name + value, f"metadata {name[:80]!r}"))
     if total > 65_536:
-        raise InvalidArgumentError("metadata is limited to 65536 characters together")
+        raise InvalidArgumentError("metadata is limited to 65536 bytes together")
     return dict(metadata)

@@ -112,6 +112,30 @@ def test_failures_as_json(
     assert document["error"]["code"] == name
 
 
+def test_a_name_that_is_no_text_is_told_all_the_same(cli: Callable[..., Ran]) -> None:
+    ran = cli("run", "/no/such\udcff\x1b[2J.py")
+    assert (ran.code, ran.out) == (2, "")
+    assert "\x1b" not in ran.err
+    assert "put -- before it" in ran.err
+    ran = cli("run", "--json", "/no/such\udcff.py")
+    assert json.loads(ran.out)["error"]["code"] == "invalid_argument"
+    ran.out.encode()
+
+
+def test_what_others_said_moves_no_cursor(
+    cli: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise SandboxStartError("the runtime said:\n\x1b]0;title\x07\x1b[31m", remedy="\x1b[2J")
+
+    monkeypatch.setattr("fourwalls.host.offers.offers", fail)
+    ran = cli("boundaries")
+    assert ran.code == 125
+    assert ran.err.startswith("error: the runtime said:\n")
+    assert "\x1b" not in ran.err
+    assert "\x07" not in ran.err
+
+
 def test_json_of_the_program_is_not_ours(cli: Callable[..., Ran]) -> None:
     ran = cli("run", "--boundary", "wood", "--", "program", "--json")
     assert (ran.code, ran.out) == (2, "")

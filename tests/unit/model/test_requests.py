@@ -49,6 +49,20 @@ def test_bad_envs(bad: object) -> None:
         check_envs(bad)
 
 
+@pytest.mark.parametrize("bad", [{"A": "\udcff"}, {"\ud800": "1"}])
+def test_envs_that_cannot_be_written_down(bad: dict[str, str]) -> None:
+    with pytest.raises(InvalidArgumentError, match="is not UTF-8"):
+        check_envs(bad)
+
+
+def test_envs_are_bounded() -> None:
+    check_envs({"A": "x" * (128 * 1024 - 3)})
+    with pytest.raises(InvalidArgumentError, match="at most 131071"):
+        check_envs({"A": "x" * (128 * 1024 - 2)})
+    with pytest.raises(InvalidArgumentError, match="at most 1048576 together"):
+        check_envs({f"A{n}": "x" * 120_000 for n in range(10)})
+
+
 def test_good_envs() -> None:
     assert check_envs({"A": "", "b.c": "d=e"}) == {"A": "", "b.c": "d=e"}
 
@@ -59,3 +73,5 @@ def test_metadata_is_bounded() -> None:
         check_metadata({"a": "b" * 70_000})
     with pytest.raises(InvalidArgumentError, match="strings to strings"):
         check_metadata({"a": 1})
+    with pytest.raises(InvalidArgumentError, match="is not UTF-8"):
+        check_metadata({"a": "\udcff"})
