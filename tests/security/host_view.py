@@ -23,10 +23,9 @@ def status_of(pid: int) -> dict[str, str]:
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
-def processes_of(sandbox: AsyncSandbox) -> Seen:
+async def processes_of(sandbox: AsyncSandbox) -> Seen:
     """What is in the groups of the sandbox now."""
-    shim = sandbox._live.session.state
-    assert shim is not None
+    shim = await sandbox._live.session.status()
     pids = []
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit():

@@ -51,7 +51,7 @@ async def test_identity(
     capabilities = {"CapInh": NONE, "CapPrm": held, "CapEff": held, "CapBnd": THE_EIGHT}
     found = await inside("facts", "identity", user=user)
     assert found["environment"].pop("FOURWALLS_EXEC")
-    base = str(first_id(sandbox))
+    base = str(await first_id(sandbox))
     container = {
         "capabilities": {**capabilities, "CapAmb": NONE},
         "no_new_privs": 1,
@@ -87,8 +87,8 @@ async def test_identity(
 AGENTS_FILES = sorted(["host"] * 3 + ["anon_inode"] * 3 + ["pipe"] * 2)
 
 
-def first_id(sandbox: AsyncSandbox) -> int:
-    return processes_of(sandbox).base
+async def first_id(sandbox: AsyncSandbox) -> int:
+    return (await processes_of(sandbox)).base
 
 
 NAMESPACES = ("user", "mnt", "pid", "net", "ipc", "uts")
@@ -108,7 +108,7 @@ def gofer(pids: tuple[int, ...]) -> int:
 async def test_processes_are_nobody_on_the_host(sandbox: AsyncSandbox) -> None:
     sleeper = await sandbox.commands.run("sleep 30", background=True, user="root")
     await sandbox.commands.run("true")
-    seen = processes_of(sandbox)
+    seen = await processes_of(sandbox)
     assert seen.pids
     for pid in seen.pids:
         status = status_of(pid)
@@ -127,8 +127,7 @@ async def test_processes_are_nobody_on_the_host(sandbox: AsyncSandbox) -> None:
 
 async def test_no_two_sandboxes_share_ids(boundary: Boundary, sandbox: AsyncSandbox) -> None:
     async with await AsyncSandbox.create(boundary=boundary.value, timeout=60) as other:
-        bases = {processes_of(one).base for one in (sandbox, other)}
-    first, second = sorted(bases)
+        first, second = sorted([await first_id(sandbox), await first_id(other)])
     assert second - first >= UID_COUNT
 
 
@@ -163,4 +162,4 @@ def test_the_eight_are_those_of_the_config() -> None:
 
 async def test_the_slot_names_the_range(sandbox: AsyncSandbox, places: Places) -> None:
     (link,) = [p for p, owner in slots.claimed(places.slots).items() if owner == sandbox.sandbox_id]
-    assert slots.id_base(int(link.name)) == first_id(sandbox)
+    assert slots.id_base(int(link.name)) == await first_id(sandbox)

@@ -38,6 +38,8 @@ fn main() {
 }
 
 fn run() -> Result<()> {
+    // What the caller let us inherit by mistake would stay open as long as the sandbox lives.
+    sys::close_from(LOCK + 1).context(|| "close_range")?;
     let specification = sys::inherited(SPECIFICATION).context(|| "descriptor 0")?;
     let client = sys::inherited(CLIENT).context(|| "descriptor 3")?;
     // Held, not used: whoever finds the lock free knows that this process is gone.

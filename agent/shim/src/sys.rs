@@ -78,6 +78,13 @@ pub fn become_session_leader() {
     unsafe { libc::setsid() };
 }
 
+/// Closes every descriptor from `first` on. Only before anything has been opened.
+pub fn close_from(first: RawFd) -> io::Result<()> {
+    let all = libc::c_uint::MAX;
+    // SAFETY: nothing in this process holds one of them yet.
+    check(unsafe { libc::syscall(libc::SYS_close_range, first, all, 0) }).map(drop)
+}
+
 pub fn set_file_mask(mask: libc::mode_t) {
     // SAFETY: cannot fail and touches no memory.
     unsafe { libc::umask(mask) };
