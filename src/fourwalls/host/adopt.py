@@ -39,7 +39,7 @@ async def adopt(sandbox_id: str, places: Places) -> LiveSandbox:
     except OSError:
         raise _not_there(sandbox_id, directory) from None
     session = await Session.open(connection)
-    live = LiveSandbox(directory, record, session, None, host_layout())
+    live = LiveSandbox(places, record, session, None, host_layout())
     try:
         await live.greet()
         # The shim told its state to whoever was connected when it started.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import resource
@@ -11,15 +12,18 @@ from pathlib import Path
 
 from fourwalls.boundaries import registry
 from fourwalls.boundaries.base import Plan, Running
+from fourwalls.guest.errors import printable
 from fourwalls.guest.session import Session
 from fourwalls.host.disks import disk_template
+from fourwalls.host.end import until_gone
 from fourwalls.host.live import LiveSandbox
 from fourwalls.host.record import SandboxRecord, boottime_deadline_ns, write_record
 from fourwalls.images.manifest import Manifest
-from fourwalls.images.mounts import held
+from fourwalls.images.mounts import held, mounted
 from fourwalls.images.store import TemplateStore
 from fourwalls.linux import binaries, cgroup_tree, dirlock, slots
 from fourwalls.linux.cgroup import host_layout
+from fourwalls.linux.mount import is_mounted
 from fourwalls.linux.places import Places
 from fourwalls.linux.scope import Scope
 from fourwalls.model import auto
@@ -39,6 +43,9 @@ async def create(request: CreateRequest, places: Places) -> LiveSandbox:
     """
     boundary, reason = _choose(request)
     manifest = TemplateStore(places).get(request.template)
+    if not is_mounted(places.template_mounts / manifest.hex):
+        # Once a boot the whole image is read: a second in which nothing else shall wait.
+        await asyncio.to_thread(mounted, places, manifest)
     with held(places, manifest) as template, Scope() as scope:
         plan, record = _prepare(request, boundary, reason, manifest, str(template), places, scope)
         running = registry.driver(boundary).launch(plan, scope)
@@ -46,24 +53,29 @@ async def create(request: CreateRequest, places: Places) -> LiveSandbox:
         # rest when it ends.
         scope.forget()
         os.close(plan.lock_fd)
-        session = await Session.open(running.connect())
-        live = LiveSandbox(plan.directory, record, session, running, plan.cgroup_layout)
+        session: Session | None = None
         try:
+            session = await Session.open(running.connect())
+            live = LiveSandbox(places, record, session, running, plan.cgroup_layout)
             await live.greet()
         except BaseException as error:
-            await _abandon(session, running, plan.directory)
-            if isinstance(error, FourwallsError):
+            await _abandon(session, running, places, plan.directory)
+            if session is not None and isinstance(error, FourwallsError):
                 raise _start_error(error, session) from error
             raise
     return live
 
 
-async def _abandon(session: Session, running: Running, directory: Path) -> None:
-    session.close()
+async def _abandon(
+    session: Session | None, running: Running, places: Places, directory: Path
+) -> None:
+    if session is not None:
+        session.close()
     with contextlib.suppress(ProcessLookupError):
         running.kill()
     await running.wait()
-    shutil.rmtree(directory, ignore_errors=True)
+    # A signal that came before the shim was ready for it has ended it without a clean-up.
+    await until_gone(places, directory)
 
 
 def _choose(request: CreateRequest) -> tuple[Boundary, str]:
@@ -152,7 +164,9 @@ def _start_error(error: FourwallsError, session: Session) -> SandboxStartError:
     gone = session.gone
     if gone.done() and not gone.cancelled() and gone.exception() is None:
         record = gone.result()
-        said = "\n".join(record.stderr.strip().splitlines()[-5:])[-2000:]
-        message = f"the sandbox did not start: {record.message or record.cause.value}"
+        lines = record.stderr.strip().splitlines()[-5:]
+        said = "\n".join(printable(line, 400) for line in lines)
+        why = printable(record.message) or record.cause.value
+        message = f"the sandbox did not start: {why}"
         return SandboxStartError(f"{message}\n{said}".rstrip(), stage=record.stage)
     return SandboxStartError(f"the sandbox did not start: {error.message}")

@@ -9,6 +9,7 @@ import signal
 import time
 from pathlib import Path
 
+from fourwalls.host.reaper import clear
 from fourwalls.host.record import read_record
 from fourwalls.linux import dirlock
 from fourwalls.linux.binaries import SHIM
@@ -29,19 +30,33 @@ async def end(sandbox_id: str, places: Places) -> None:
             f"no sandbox {sandbox_id} runs on this host",
             remedy="fourwalls list shows those that do",
         )
-    _stop_shim(directory)
+    stop_shim(directory)
+    await until_gone(places, directory)
+
+
+async def until_gone(places: Places, directory: Path) -> None:
+    """Wait for the end of a sandbox that has been told to end, and see that nothing is left.
+
+    A detached sandbox leaves its directory with the record of its end, and a shim that was killed
+    much more. Raises :class:`SandboxError` when it does not end.
+    """
     deadline = time.monotonic() + _PATIENCE_S
-    while dirlock.is_held(directory):
+    # The kernel tells nobody when a lock becomes free. Clearing may have processes to end.
+    while not _is_gone(directory):
+        if not dirlock.is_held(directory) and await asyncio.to_thread(clear, places, directory):
+            return
         if time.monotonic() > deadline:
             raise SandboxError(
-                f"sandbox {sandbox_id} does not end", remedy="fourwalls doctor --clean"
+                f"sandbox {directory.name} does not end", remedy="fourwalls doctor --clean"
             )
-        await asyncio.sleep(0.01)
-    # A detached sandbox leaves its directory with the record of its end.
-    dirlock.remove_if_orphaned(directory)
+        await asyncio.sleep(0.005)
 
 
-def _stop_shim(directory: Path) -> None:
+def _is_gone(directory: Path) -> bool:
+    return not directory.exists()
+
+
+def stop_shim(directory: Path) -> None:
     """SIGTERM: the shim ends the sandbox with cause ``killed`` and cleans up."""
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit() or not _guards(entry.name, directory):

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import time
-from pathlib import Path
 
 import msgspec
 
@@ -14,16 +13,19 @@ from fourwalls.boundaries import registry
 from fourwalls.boundaries.base import Running
 from fourwalls.boundaries.oci.sandbox_files import SandboxFiles
 from fourwalls.guest.session import HelloOptions, Session
+from fourwalls.host.end import stop_shim, until_gone
 from fourwalls.host.record import SandboxRecord, boottime_deadline_ns, write_record
 from fourwalls.linux import cgroup_tree, dirlock
 from fourwalls.linux.cgroup import CgroupLayout
+from fourwalls.linux.places import Places
 from fourwalls.model.boundary import Boundary, Capabilities
 from fourwalls.model.errors import AgentProtocolError, SandboxGoneError
 from fourwalls.model.lifecycle import State
 from fourwalls.model.sandbox import ExitRecord, SandboxInfo, check_timeout
 
-# How long the shim may take to clear everything away after it was told to.
-_END_TIMEOUT_S = 15.0
+# How long the shim may take to say that all is cleared away. One whose agent takes nothing does not
+# hear us any more, and is told by a signal then.
+_ANSWER_TIMEOUT_S = 10.0
 
 # With fewer free blocks (4 KiB) a write may fail: ext4 keeps some back for writes that are under
 # way, more when they are large (179 were left of a disk of 64 MiB).
@@ -38,17 +40,21 @@ class LiveSandbox:
 
     def __init__(
         self,
-        directory: Path,
+        places: Places,
         record: SandboxRecord,
         session: Session,
         running: Running | None,
         layout: CgroupLayout,
     ) -> None:
-        self.directory = directory
+        self.directory = places.sandboxes / record.sandbox_id
         self.session = session
+        self._places = places
         self._record = record
         self._running = running
         self._layout = layout
+        self._leaving: asyncio.Task[None] | None = None
+        # Nobody may ever ask for the end: its shim must not stay behind as a zombie.
+        session.gone.add_done_callback(self._reap_shim)
 
     @property
     def id(self) -> str:
@@ -129,27 +135,33 @@ class LiveSandbox:
         return record
 
     async def kill(self, cause: str = "killed") -> ExitRecord | None:
-        """End the sandbox and return when nothing of it is left; None if it was not there."""
+        """End the sandbox and return when nothing of it is left.
+
+        None if it was not there, or ended without a word. Raises :class:`SandboxError` when it
+        does not end.
+        """
+        record: ExitRecord | None = None
         try:
-            async with asyncio.timeout(_END_TIMEOUT_S):
-                record: ExitRecord | None = await self.session.end(cause)
-        except (SandboxGoneError, AgentProtocolError):
-            record = None
+            with contextlib.suppress(SandboxGoneError, AgentProtocolError, TimeoutError):
+                async with asyncio.timeout(_ANSWER_TIMEOUT_S):
+                    record = await self.session.end(cause)
         finally:
             self.session.close()
             if self._running is not None:
                 with contextlib.suppress(ProcessLookupError):
                     self._running.kill()
-                await self._running.wait()
-            await self._remove_record()
+            elif record is None and dirlock.is_held(self.directory):
+                stop_shim(self.directory)
+            if self._running is not None:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_ANSWER_TIMEOUT_S):
+                        await self._running.wait()
+            await until_gone(self._places, self.directory)
         return record
 
-    async def _remove_record(self) -> None:
-        """What a detached sandbox leaves for whoever asks later: nobody will, we have been told."""
-        async with asyncio.timeout(_END_TIMEOUT_S):
-            # The kernel tells nobody when a lock becomes free.
-            while not dirlock.remove_if_orphaned(self.directory):  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
+    def _reap_shim(self, _: asyncio.Future[ExitRecord]) -> None:
+        if self._running is not None:
+            self._leaving = asyncio.ensure_future(self._running.wait())
 
     def detach(self) -> None:
         """Let go of the connection. A sandbox that was made with ``detach`` lives on."""

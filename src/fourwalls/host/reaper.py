@@ -45,6 +45,30 @@ def reap(places: Places) -> Reaped:
         return _reap(places)
 
 
+def clear(places: Places, directory: Path) -> bool:
+    """End what is left of the one sandbox of ``directory``, if nobody owns it; whether it is gone.
+
+    A shim that came to its own end has left the directory at most; one that was killed, everything.
+    """
+    lock = dirlock.take_if_orphaned(directory)
+    if lock is None:
+        return not directory.exists()
+    try:
+        layout, group = host_layout(), cgroup_tree.group_name(places.instance, directory.name)
+        if layout.version and not cgroup_tree.destroy(layout, group):
+            return False
+        for link, owner in slots.claimed(places.slots).items():
+            if owner == directory.name:
+                slots.release(link)
+        shutil.rmtree(places.crun_root / directory.name, ignore_errors=True)
+        (places.scratch / f"{directory.name}.img").unlink(missing_ok=True)
+        # Last: what carries a name without a directory is a reaper's.
+        shutil.rmtree(directory, ignore_errors=True)
+    finally:
+        os.close(lock)
+    return True
+
+
 def _reap(places: Places) -> Reaped:
     layout = host_layout()
     done = Reaped()

@@ -62,18 +62,6 @@ def take_if_orphaned(directory: Path) -> int | None:
     return fd
 
 
-def remove_if_orphaned(directory: Path) -> bool:
-    """Remove the directory unless somebody holds its lock; whether it is gone."""
-    lock = take_if_orphaned(directory)
-    if lock is None:
-        return not directory.exists()
-    try:
-        shutil.rmtree(directory, ignore_errors=True)
-    finally:
-        os.close(lock)
-    return True
-
-
 def is_held(directory: Path) -> bool:
     """Whether the directory exists and somebody holds its lock."""
     with contextlib.suppress(OSError):

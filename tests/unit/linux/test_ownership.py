@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,10 @@ def test_a_reaper_that_comes_by_at_once_does_not_fail_the_maker(
         made(path, mode)
         visits += 1
         if visits == 1:
-            assert dirlock.remove_if_orphaned(path)
+            taken = dirlock.take_if_orphaned(path)
+            assert taken is not None
+            shutil.rmtree(path)
+            os.close(taken)
         elif visits == 2:
             # Seen, locked, but not removed yet.
             held = dirlock.take_if_orphaned(path)
