@@ -65,6 +65,17 @@ async def test_working_directory(sandbox: AsyncSandbox) -> None:
     assert (await sandbox.commands.run("pwd", cwd="/tmp")).stdout == "/tmp\n"
 
 
+async def test_a_login_shell_starts_no_other_program(sandbox: AsyncSandbox) -> None:
+    # It would cost more than the shell itself. Pids are given out one after the other.
+    pids = [int((await sandbox.commands.run("echo $$")).stdout) for _ in range(5)]
+    assert pids[-1] - pids[0] == 4, pids
+
+
+async def test_a_login_shell_keeps_the_path_it_was_given(sandbox: AsyncSandbox) -> None:
+    result = await sandbox.commands.run("echo $PATH", envs={"PATH": "/opt/bin:/usr/bin:/bin"})
+    assert result.stdout == "/opt/bin:/usr/bin:/bin\n"
+
+
 async def test_an_argument_list_runs_without_a_shell(sandbox: AsyncSandbox) -> None:
     result = await sandbox.commands.run(["printf", "%s|", "a b", "$HOME", "*"])
     assert result.stdout == "a b|$HOME|*|"
