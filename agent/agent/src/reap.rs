@@ -19,7 +19,7 @@ impl Agent {
     pub fn reap(&mut self) -> Result<bool, Fatal> {
         loop {
             match sys::reap() {
-                Ok(Some((pid, status))) => self.child_ended(pid, status),
+                Ok(Some((pid, status))) => self.child_ended(pid, status)?,
                 Ok(None) => return Ok(true),
                 Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(false),
                 Err(error) => return Err(Fatal::Io(error)),
@@ -27,10 +27,10 @@ impl Agent {
         }
     }
 
-    fn child_ended(&mut self, pid: u32, status: i32) {
+    fn child_ended(&mut self, pid: u32, status: i32) -> Result<(), Fatal> {
         // An orphan that was left to us is nobody's business any more.
         let Some(process) = self.books.take_running(pid) else {
-            return;
+            return Ok(());
         };
         let signalled = libc::WIFSIGNALED(status);
         let code = if signalled {
@@ -47,7 +47,10 @@ impl Agent {
         };
         process.end(ended, &self.poller);
         let id = process.id;
+        // Its input is closed, also where a child of it could still read: what waits is refused.
+        self.write_input(id)?;
         self.settle(id);
+        Ok(())
     }
 
     /// Do what has become due.

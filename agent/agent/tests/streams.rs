@@ -315,6 +315,24 @@ fn input_nobody_reads_is_bounded_and_then_let_go() {
 }
 
 #[test]
+fn input_that_waits_is_refused_when_the_process_ends() {
+    let mut host = Host::new();
+    // The child holds the pipe open and reads nothing.
+    let mut start = script("exec 3<&0; sleep 60 & sleep 0.3");
+    start.stdin = true;
+    let (_, pid) = host.spawn(&start);
+    let stream = host.open(
+        kind::EXEC_INPUT,
+        &request::ExecInput {
+            pid: Some(pid),
+            data: bytes(vec![b'x'; 200_000]),
+            ..Default::default()
+        },
+    );
+    assert_eq!(host.expect_error(stream).code, "invalid");
+}
+
+#[test]
 fn the_list_knows_the_running_and_the_ended() {
     let mut host = Host::new();
     let mut request = start(&["sleep", "60"]);
