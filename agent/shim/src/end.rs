@@ -76,6 +76,9 @@ impl Ending {
 impl Sandbox {
     pub fn end(mut self, ending: Ending) {
         let mut remarks = self.kill_all();
+        // A range of ids that something still runs with must not go to another sandbox. The reaper
+        // finds the directory with its lock free, and goes on from there.
+        let all_dead = remarks.is_empty();
         self.relay.log.drain();
         let counters = self.groups.counters();
         remarks.extend(self.mounts.undo());
@@ -101,10 +104,10 @@ impl Sandbox {
             }
         };
         let _ = sys::unlink_at(self.directory(), listener::NAME.as_ref(), 0);
-        for path in &self.spec.release {
+        for path in self.spec.release.iter().filter(|_| all_dead) {
             let _ = sys::unlink_at(sys::cwd(), path, 0);
         }
-        if self.spec.mode == Mode::Embedded {
+        if all_dead && self.spec.mode == Mode::Embedded {
             if let Err(error) = remove_tree(&self.spec.dir) {
                 eprintln!("fourwalls-shim {}: {error}", self.spec.id);
             }

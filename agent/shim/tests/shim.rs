@@ -278,6 +278,41 @@ fn groups_are_made_limited_and_removed() {
     assert!(record["pids_refused"].as_u64().unwrap() > 0);
 }
 
+/// A frozen parent keeps its groups' processes from dying: the nearest to one that cannot be killed.
+#[test]
+fn what_does_not_die_keeps_its_ids() {
+    let root = Path::new("/sys/fs/cgroup/freezer");
+    if !root.exists() {
+        return;
+    }
+    let mut plan = Plan::new("serve").with_groups(60);
+    let base = plan.dir.parent().unwrap().to_path_buf();
+    let slot = base.join("slot");
+    std::os::unix::fs::symlink(plan.id(), &slot).unwrap();
+    // Its own parent: the others' sandboxes are not to be frozen.
+    let own = format!("fourwalls-shimtest-{}", plan.id());
+    let cgroup = plan.spec["cgroup"].to_string();
+    let cgroup = cgroup.replace("fourwalls-shimtest/", &format!("{own}/"));
+    plan.spec["cgroup"] = serde_json::from_str(&cgroup).unwrap();
+    let dir = plan.dir.clone();
+    let mut shim = plan.with("release", json!([slot])).start().running();
+    let state = root.join(&own).join("freezer.state");
+    std::fs::write(&state, "FROZEN").unwrap();
+    shim.send(&control(0xF1, json!({})));
+    let gone: Value = rmp_serde::from_slice(&shim.wait_for(0xF9).body).unwrap();
+    std::fs::write(&state, "THAWED").unwrap();
+    let message = text(&gone, "message");
+    assert!(message.contains("processes were left"), "{message}");
+    assert!(
+        slot.symlink_metadata().is_ok(),
+        "another sandbox could get its ids"
+    );
+    assert!(
+        dir.exists(),
+        "the reaper finds what is left by its directory"
+    );
+}
+
 /// Where the unified hierarchy is mounted, if it is.
 fn unified() -> Option<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
