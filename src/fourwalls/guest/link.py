@@ -73,10 +73,10 @@ class Link:
         self.send(kind, number, message)
         return number
 
-    def abandon(self, number: int) -> None:
+    def abandon(self, number: int, swallow: Abandoned | None = None) -> None:
         """Nobody waits for this stream any more; what the agent still sends for it is dropped."""
         if number in self._streams and not isinstance(self._streams[number], Abandoned):
-            self._streams[number] = Abandoned()
+            self._streams[number] = swallow or Abandoned()
             self.send(Kind.CANCEL, number, None)
 
     async def request(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import signal as signals
 from collections.abc import AsyncIterator
 from typing import Final
 
@@ -15,6 +17,7 @@ from fourwalls.guest.messages import (
     Credit,
     ExecAttach,
     ExecResize,
+    ExecSignal,
     ExecStart,
     Exit,
     PtySize,
@@ -22,7 +25,7 @@ from fourwalls.guest.messages import (
     decode,
 )
 from fourwalls.guest.outbox import Outbox
-from fourwalls.guest.streams import read_error, unexpected
+from fourwalls.guest.streams import Abandoned, read_error, unexpected
 from fourwalls.model.errors import FourwallsError, ProcessNotFoundError
 
 STDOUT: Final = 1
@@ -47,6 +50,21 @@ class ExecRequest(msgspec.Struct, kw_only=True, frozen=True):
 
 
 ProcessEvent = Started | Output | Gap | Closed | Exit
+
+
+class _Unwanted(Abandoned):
+    """A start nobody waits for any more: whoever gave up has no pid to end the process by."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def receive(self, kind: int, channel: int, body: memoryview) -> bool:
+        if kind == Kind.STARTED:
+            kill = ExecSignal(pid=decode(body, Started).pid, signal=signals.SIGKILL, tree=True)
+            # Without a connection, or a stream to be had, its own timeout has to end it.
+            with contextlib.suppress(FourwallsError):
+                self._link.add(Abandoned(), Kind.EXEC_SIGNAL, kill)
+        return super().receive(kind, channel, body)
 
 
 class ProcessStream:
@@ -108,7 +126,9 @@ class ProcessStream:
             await self._link.connection.drain()
             await self._started
         except BaseException:
-            self._link.abandon(self._number)
+            # A process that was started for nobody is ended; one that was only joined goes on.
+            unwanted = _Unwanted(self._link) if kind == Kind.EXEC_START else None
+            self._link.abandon(self._number, unwanted)
             raise
         return self
 

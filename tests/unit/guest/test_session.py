@@ -53,6 +53,32 @@ async def test_greeting_drops_stale_frames_first() -> None:
     agent.close()
 
 
+async def test_a_start_nobody_waits_for_is_ended() -> None:
+    async with greeted() as (session, agent):
+        start_ = asyncio.create_task(session.exec(ExecRequest(argv=[b"x"], timeout=0)))
+        stream, _ = await agent.expect(Kind.EXEC_START)
+        start_.cancel()
+        await asyncio.wait([start_])
+        assert (await agent.expect(Kind.CANCEL))[0] == stream
+        agent.send(Kind.STARTED, stream, messages.Started(pid=42))
+        agent.send(Kind.OK, stream)
+        killing, body = await agent.expect(Kind.EXEC_SIGNAL)
+        assert (body["pid"], body["signal"], body["tree"]) == (42, 9, True)
+        agent.send(Kind.OK, killing)
+        # Joining is something else: who gives that up ends nothing.
+        joining = asyncio.create_task(session.attach(pid=7))
+        stream, _ = await agent.expect(Kind.EXEC_ATTACH)
+        joining.cancel()
+        await asyncio.wait([joining])
+        assert (await agent.expect(Kind.CANCEL))[0] == stream
+        agent.send(Kind.STARTED, stream, messages.Started(pid=7))
+        agent.send(Kind.OK, stream)
+        listing = asyncio.create_task(session.exec_list())
+        stream, _ = await agent.expect(Kind.EXEC_LIST)
+        agent.send(Kind.RESULT, stream, messages.ProcessList())
+        assert await listing == []
+
+
 async def test_exec_events_in_order() -> None:
     async with greeted() as (session, agent):
         request = ExecRequest(argv=[b"ls"], cwd=b"/", pty=(100, 30), timeout=1.5, tag="t")
