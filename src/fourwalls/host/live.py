@@ -53,8 +53,7 @@ class LiveSandbox:
         self._running = running
         self._layout = layout
         self._leaving: asyncio.Task[None] | None = None
-        # Nobody may ever ask for the end: its shim must not stay behind as a zombie.
-        session.gone.add_done_callback(self._reap_shim)
+        session.gone.add_done_callback(self._session_over)
 
     @property
     def id(self) -> str:
@@ -159,8 +158,16 @@ class LiveSandbox:
             await until_gone(self._places, self.directory)
         return record
 
-    def _reap_shim(self, _: asyncio.Future[ExitRecord]) -> None:
+    def _session_over(self, gone: asyncio.Future[ExitRecord]) -> None:
+        if not gone.cancelled() and isinstance(gone.exception(), AgentProtocolError):
+            # Also one that outlives its connections: what lies is not given another one.
+            if self._running is None:
+                stop_shim(self.directory)
+            else:
+                with contextlib.suppress(ProcessLookupError):
+                    self._running.kill()
         if self._running is not None:
+            # Nobody may ever ask for the end: the shim must not stay behind as a zombie.
             self._leaving = asyncio.ensure_future(self._running.wait())
 
     def detach(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import time
@@ -16,7 +17,8 @@ from fourwalls.host.record import SandboxRecord
 from fourwalls.linux import dirlock
 from fourwalls.linux.cgroup import CgroupLayout
 from fourwalls.linux.places import Places
-from fourwalls.model.errors import SandboxError
+from fourwalls.model.errors import AgentProtocolError, SandboxError
+from fourwalls.model.lifecycle import State
 from tests.unit.guest.fake_agent import greeted
 
 _ID = "a" * 20
@@ -36,7 +38,7 @@ class StubRunning:
         raise NotImplementedError
 
     async def wait(self) -> None:
-        assert self.killed
+        return
 
     def kill(self) -> None:
         self.killed = True
@@ -72,3 +74,18 @@ async def test_a_shim_that_does_not_answer_is_ended_by_a_signal(
             os.close(lock)
         assert running.killed
         assert (await agent.receive())[0] == Kind.KILL
+
+
+async def test_what_breaks_the_protocol_is_ended_whoever_it_belongs_to(tmp_path: Path) -> None:
+    """Also a sandbox that was made to outlive its connections."""
+    places = Places(tmp_path / "run", tmp_path / "state")
+    _, lock = dirlock.make_locked(places.sandboxes, _ID)
+    running = StubRunning(lock, ends=True)
+    async with greeted() as (session, agent):
+        sandbox = LiveSandbox(places, record(), session, running, CgroupLayout(0, {}))
+        agent.send(Kind.EXIT, 99)
+        with pytest.raises(AgentProtocolError):
+            await session.metrics()
+        await asyncio.sleep(0)
+        assert running.killed
+        assert sandbox.info.state is State.GONE
