@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from fourwalls import AsyncSandbox, CommandExitError, SandboxGoneError
+from fourwalls import AsyncSandbox, CommandExitError, FourwallsError, SandboxGoneError
 from fourwalls.boundaries import registry
 from fourwalls.model.boundary import Boundary
 
@@ -61,7 +61,7 @@ async def test_a_fork_bomb_takes_only_itself_down(boundary: Boundary) -> None:
                 try:
                     assert (await sandbox.commands.run("echo alive")).stdout == "alive\n"
                     break
-                except Exception:
+                except FourwallsError:
                     await asyncio.sleep(0.2)
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
@@ -208,3 +208,22 @@ def test_import_is_light() -> None:
         "[getattr(fourwalls, name) for name in fourwalls.__all__]"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_iterator_collected_in_the_thread_of_the_loop_is_closed_all_the_same() -> None:
+    """The garbage collector runs where it likes; a follower that stays would stop the command."""
+    runner = Runner()
+    closed = threading.Event()
+
+    async def pieces() -> AsyncGenerator[int, None]:
+        try:
+            yield 1
+            yield 2
+        finally:
+            closed.set()
+
+    iterator = pieces()
+    assert runner.call(iterator.__anext__()) == 1
+    runner._loop.call_soon_threadsafe(runner.drop, iterator)
+    assert closed.wait(5)
+    runner.close()

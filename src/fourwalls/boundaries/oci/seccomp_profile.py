@@ -85,7 +85,7 @@ REFUSED = tuple(sorted(_REFUSED.split()))
 ALLOWED_SOCKET_FAMILIES = (1, 2, 10)
 _AF_NETLINK, _NETLINK_ROUTE = 16, 0
 
-# PER_LINUX, ADDR_NO_RANDOMIZE's companion value 8, and "only tell me".
+# PER_LINUX, PER_LINUX32, and "only tell me". No flag: ADDR_NO_RANDOMIZE and the like weaken.
 ALLOWED_PERSONALITIES = (0x0, 0x8, 0xFFFFFFFF)
 
 _CLONE_NEW_ANYTHING = 0x7E020000

@@ -22,6 +22,7 @@ class Runner:
 
     def __init__(self) -> None:
         self._pid = os.getpid()
+        self._closing: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._main, name="fourwalls", daemon=True)
         self._thread.start()
@@ -57,8 +58,13 @@ class Runner:
 
     def drop(self, iterator: AsyncGenerator[Any, None]) -> None:
         """Close an iterator nobody reads any more; nothing to be done when it is too late."""
+        if threading.get_ident() == self._thread.ident:
+            # Found by the garbage collector, which runs in whatever thread it likes.
+            self._closing.add(task := self._loop.create_task(_close(iterator)))
+            task.add_done_callback(self._closing.discard)
+            return
         with contextlib.suppress(FourwallsError):
-            self.call(iterator.aclose())
+            self.call(_close(iterator))
 
     def close(self) -> None:
         """Cancel everything and end the thread."""
@@ -79,6 +85,11 @@ class Runner:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._loop.shutdown_asyncgens()
         self._loop.stop()
+
+
+async def _close(iterator: AsyncGenerator[Any, None]) -> None:
+    with contextlib.suppress(FourwallsError):
+        await iterator.aclose()
 
 
 _lock = threading.Lock()
