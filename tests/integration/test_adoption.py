@@ -115,6 +115,24 @@ async def test_a_run_directory_with_a_long_name(
         unmount_idle(places, set())
 
 
+async def test_a_command_goes_on_when_its_follower_has_let_go() -> None:
+    """More output than windows and ring hold: it must not wait for somebody who reads it."""
+    sandbox = await AsyncSandbox.create(boundary="container", timeout=60, detach=True)
+    script = "head -c 8000000 /dev/zero; echo done > ~/done; sleep 60"
+    await sandbox.commands.run(script, background=True, timeout=0)
+    state = sandbox._live.session.state
+    assert state
+    # Seen from outside: a new connection would let go of the old one's streams itself.
+    done = Path(f"/proc/{state.init_pid}/root/home/user/done")
+    await sandbox.detach()
+    try:
+        async with asyncio.timeout(10):
+            while not await asyncio.to_thread(done.exists):
+                await asyncio.sleep(0.05)
+    finally:
+        await (await AsyncSandbox.connect(sandbox.sandbox_id)).kill()
+
+
 async def test_an_embedded_sandbox_cannot_be_taken(boundary: Boundary) -> None:
     async with await AsyncSandbox.create(boundary=boundary.value, timeout=60) as sandbox:
         with pytest.raises(SandboxNotFoundError, match="belongs to the process that made it"):

@@ -79,6 +79,11 @@ class Link:
             self._streams[number] = swallow or Abandoned()
             self.send(Kind.CANCEL, number, None)
 
+    def abandon_all(self) -> None:
+        """Nobody waits for anything any more."""
+        for number in list(self._streams):
+            self.abandon(number)
+
     async def request(
         self,
         kind: Kind,

@@ -129,6 +129,14 @@ class Session:
         """Close the connection. What that means for the sandbox is the shim's mode."""
         self._link.connection.abort()
 
+    def detach(self) -> None:
+        """Give every stream up, then close the connection.
+
+        To the agent a stream left open is somebody who reads slowly: its process would wait.
+        """
+        self._link.abandon_all()
+        self._link.connection.abort()
+
     # Processes.
 
     async def exec(self, request: ExecRequest) -> ProcessStream:

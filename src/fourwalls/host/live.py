@@ -172,4 +172,4 @@ class LiveSandbox:
 
     def detach(self) -> None:
         """Let go of the connection. A sandbox that was made with ``detach`` lives on."""
-        self.session.close()
+        self.session.detach()
