@@ -52,6 +52,7 @@ class LiveSandbox:
         self._record = record
         self._running = running
         self._layout = layout
+        self._oom_file = cgroup_tree.oom_file(layout, record.cgroup)
         self._leaving: asyncio.Task[None] | None = None
         session.gone.add_done_callback(self._session_over)
 
@@ -102,7 +103,7 @@ class LiveSandbox:
 
     def oom_kills(self) -> int:
         """Processes the host's kernel has killed in this sandbox for want of memory."""
-        return cgroup_tree.oom_kills(self._layout, self._record.cgroup)
+        return cgroup_tree.oom_kills(self._oom_file)
 
     def disk_full(self) -> bool:
         """Whether nothing more fits on the sandbox's disk."""

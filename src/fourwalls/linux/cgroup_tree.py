@@ -32,18 +32,26 @@ def sandboxes_with_groups(layout: CgroupLayout, instance: str) -> set[str]:
     return found
 
 
-def oom_kills(layout: CgroupLayout, name: str) -> int:
-    """How many processes of the group the kernel killed for want of memory; 0 when unknown."""
-    if layout.version == 0:
-        return 0
+def oom_file(layout: CgroupLayout, name: str) -> str:
+    """The file with the group's count of processes killed for want of memory."""
     file = "memory.events" if layout.version == 2 else "memory.oom_control"
-    path = f"{group_paths(layout, name)[-1]}/{file}"
-    with contextlib.suppress(OSError, ValueError):
-        for line in Path(path).read_text().splitlines():
-            key, _, value = line.partition(" ")
-            if key == "oom_kill":
-                return int(value)
-    return 0
+    return f"{group_paths(layout, name)[-1]}/{file}"
+
+
+def oom_kills(path: str) -> int:
+    """The count in an :func:`oom_file`; 0 when the group is gone. Read for every command."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return 0
+    try:
+        text = os.read(fd, 4096)
+    except OSError:
+        return 0
+    finally:
+        os.close(fd)
+    _, found, rest = text.partition(b"oom_kill ")
+    return int(rest.split(b"\n", 1)[0]) if found else 0
 
 
 def usage(layout: CgroupLayout, name: str) -> tuple[int, int, int]:
