@@ -18,7 +18,7 @@ use crate::streams::Stream;
 use crate::users::User;
 
 /// What may be on its way to a file.
-const WINDOW: u64 = 1024 * 1024;
+const WINDOW: u64 = 2 * 1024 * 1024;
 
 const DEFAULT_MODE: u32 = 0o644;
 
