@@ -63,7 +63,9 @@ async def test_a_shim_that_does_not_answer_is_ended_by_a_signal(
     directory, lock = dirlock.make_locked(places.sandboxes, _ID)
     running = StubRunning(lock, ends=ends)
     async with greeted() as (session, agent):
-        sandbox = LiveSandbox(places, record(), session, running, CgroupLayout(0, {}))
+        sandbox = LiveSandbox(
+            places, record(), session, running, CgroupLayout(2, {"": str(tmp_path / "cgroup")})
+        )
         if ends:
             assert await sandbox.kill() is None
             assert not directory.exists()
@@ -82,7 +84,9 @@ async def test_what_breaks_the_protocol_is_ended_whoever_it_belongs_to(tmp_path:
     _, lock = dirlock.make_locked(places.sandboxes, _ID)
     running = StubRunning(lock, ends=True)
     async with greeted() as (session, agent):
-        sandbox = LiveSandbox(places, record(), session, running, CgroupLayout(0, {}))
+        sandbox = LiveSandbox(
+            places, record(), session, running, CgroupLayout(2, {"": str(tmp_path / "cgroup")})
+        )
         agent.send(Kind.EXIT, 99)
         with pytest.raises(AgentProtocolError):
             await session.metrics()
