@@ -34,7 +34,9 @@ def demo(ctx: click.Context, as_json: bool) -> None:
     when no boundary could run it.
     """
     from fourwalls.cli.loop import run as run_loop
+    from fourwalls.host.root import require_root
 
+    require_root()
     trials = run_loop(_all_trials(quiet=as_json))
     if as_json:
         output.data_json(_document(trials))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
@@ -22,6 +23,19 @@ FOURWALLS_STATE (/var/lib/fourwalls) keeps the templates, FOURWALLS_RUN (/run/fo
 sandboxes. FOURWALLS_DEBUG=1 shows where an internal error came from.
 """
 
+# What a host may answer to anything we do, wherever it comes from.
+_ROOT = "run as root (sudo fourwalls …)"
+_ROOM = "make room there, or let FOURWALLS_STATE and FOURWALLS_RUN name other directories"
+_WRITABLE = "let FOURWALLS_STATE and FOURWALLS_RUN name directories that can be written"
+_REMEDIES = {
+    errno.EACCES: _ROOT,
+    errno.EPERM: _ROOT,
+    errno.ENOSPC: _ROOM,
+    errno.EDQUOT: _ROOM,
+    errno.EROFS: _WRITABLE,
+    errno.ENOTDIR: _WRITABLE,
+}
+
 root = Verbs(
     "fourwalls",
     help=_HELP,
@@ -35,21 +49,25 @@ def run_command_line(arguments: list[str]) -> int:
     if "_FOURWALLS_COMPLETE" in os.environ:
         root.main(arguments, prog_name="fourwalls")  # a shell asks what could come next
     try:
-        return _run(arguments)
+        return _run(["version"] if arguments == ["--version"] else arguments)
     except BrokenPipeError:
         # Whoever read our output has left. Nothing can be said, and nothing needs to be.
         _point_nowhere(sys.stdout.fileno())
         return READER_LEFT
+    except output.OutputError as error:
+        _point_nowhere(sys.stdout.fileno())
+        output.words(f"error: the output cannot be written: {error}")
+        return OUR_FAILURE
 
 
 def _run(arguments: list[str]) -> int:
     try:
         with root.make_context("fourwalls", list(arguments)) as ctx:
             ended = root.invoke(ctx)
-        sys.stdout.flush()
+        output.flush()
         return ended if isinstance(ended, int) else 0
     except click.exceptions.Exit as asked:
-        sys.stdout.flush()
+        output.flush()
         return asked.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         output.words(error.format_message())
@@ -62,13 +80,17 @@ def _run(arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         output.words("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
+    except (BrokenPipeError, output.OutputError):
         raise
     except Exception as error:
         if os.environ.get("FOURWALLS_DEBUG"):
             import traceback
 
             output.words(traceback.format_exc())
+        if isinstance(error, OSError) and error.errno in _REMEDIES:
+            place = f"{os.fsdecode(error.filename)}: " if error.filename else ""
+            output.failure("host_error", f"{place}{error.strerror}", _REMEDIES[error.errno])
+            return OUR_FAILURE
         message = f"internal error: {type(error).__name__}: {error}"
         output.failure("internal", message, "set FOURWALLS_DEBUG=1 to see where it comes from")
         return OUR_FAILURE

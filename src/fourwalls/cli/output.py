@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,9 +20,31 @@ _WIDTH_OF_A_PIPE = 100
 _state = {"json_errors": False}
 
 
+class OutputError(Exception):
+    """Standard output takes no more: its disk is full, for one. Not for a reader who has left."""
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Around whatever writes to standard output."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(error.strerror or str(error)) from None
+
+
+def flush() -> None:
+    """Have everything written that was said so far."""
+    with writing():
+        sys.stdout.flush()
+
+
 def data(text: str, *, newline: bool = True) -> None:
     """A result, for whoever reads our standard output."""
-    click.echo(text, nl=newline)
+    with writing():
+        click.echo(text, nl=newline)
 
 
 def data_json(value: Any) -> None:
@@ -34,12 +57,17 @@ def data_json(value: Any) -> None:
     except UnicodeEncodeError:
         # A name of a file that is no text; as an escape it can be written all the same.
         text = json.dumps(value, indent=2, default=str)
-    click.echo(text)
+    data(text)
 
 
 def words(text: str) -> None:
     """Something said to the person at the terminal."""
-    click.echo(text, err=True)
+    try:
+        click.echo(text, err=True)
+    except BrokenPipeError:
+        raise
+    except OSError:
+        pass  # where errors are told nothing can be told
 
 
 def errors_as_json() -> None:
@@ -90,7 +118,7 @@ def table(columns: Sequence[str], *, title: str | None = None) -> Table:
 def show(thing: Table) -> None:
     """Print a table, without the blanks rich fills its lines with."""
     screen = console()
-    with screen.capture() as captured:
+    with writing(), screen.capture() as captured:
         screen.print(thing)
     for line in captured.get().splitlines():
         if line.strip():

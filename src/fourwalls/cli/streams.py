@@ -8,6 +8,8 @@ import queue
 import stat
 import threading
 
+from fourwalls.cli.output import OutputError, writing
+
 _PIECE = 64 * 1024
 
 
@@ -54,7 +56,7 @@ class Sink:
         threading.Thread(target=self._run, daemon=True, name=f"sink-{fd}").start()
 
     async def write(self, data: bytes) -> None:
-        """Return when ``data`` is written; raises what write(2) says."""
+        """Return when ``data`` is written; raises BrokenPipeError or OutputError."""
         done: asyncio.Future[None] = self._loop.create_future()
         self._work.put((data, done))
         await done
@@ -80,5 +82,9 @@ def _settle(done: asyncio.Future[None], failure: OSError | None) -> None:
         return
     if failure is None:
         done.set_result(None)
-    else:
-        done.set_exception(failure)
+        return
+    try:
+        with writing():
+            raise failure
+    except (BrokenPipeError, OutputError) as told:
+        done.set_exception(told)

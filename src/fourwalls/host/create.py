@@ -18,6 +18,7 @@ from fourwalls.host.disks import disk_template
 from fourwalls.host.end import until_gone
 from fourwalls.host.live import LiveSandbox
 from fourwalls.host.record import SandboxRecord, boottime_deadline_ns, write_record
+from fourwalls.host.remedies import remedy_for
 from fourwalls.images.manifest import Manifest
 from fourwalls.images.mounts import held, mounted
 from fourwalls.images.store import TemplateStore
@@ -168,5 +169,9 @@ def _start_error(error: FourwallsError, session: Session) -> SandboxStartError:
         said = "\n".join(printable(line, 400) for line in lines)
         why = printable(record.message) or record.cause.value
         message = f"the sandbox did not start: {why}"
-        return SandboxStartError(f"{message}\n{said}".rstrip(), stage=record.stage)
-    return SandboxStartError(f"the sandbox did not start: {error.message}")
+        return SandboxStartError(
+            f"{message}\n{said}".rstrip(), stage=record.stage, remedy=remedy_for(why)
+        )
+    return SandboxStartError(
+        f"the sandbox did not start: {error.message}", remedy=remedy_for(error.message)
+    )

@@ -6,6 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from fourwalls.host.remedies import remedy_for
 from fourwalls.linux.flock import locked
 from fourwalls.linux.places import Places
 from fourwalls.model.errors import SandboxStartError
@@ -49,5 +50,6 @@ def _format(image: Path, size_mib: int) -> None:
             "mkfs.ext4 is missing", stage="disk", remedy="apt-get install e2fsprogs"
         ) from None
     if done.returncode != 0:
-        raise SandboxStartError(f"mkfs.ext4 failed: {done.stderr.strip()[:500]}", stage="disk")
+        said = done.stderr.strip()[:500]
+        raise SandboxStartError(f"mkfs.ext4 failed: {said}", stage="disk", remedy=remedy_for(said))
     os.rename(unfinished, image)

@@ -119,10 +119,11 @@ def _remedy(said: str) -> str:
         return "apt-get install mmdebstrap"
     if "NO_PUBKEY" in said or "is not signed" in said:
         return "apt-get install debian-archive-keyring"
-    if "Failed to fetch" in said or "Could not" in said:
-        return "check the network, or name a mirror that can be reached in FOURWALLS_MIRROR"
+    # A full disk makes apt say that it failed to fetch, too.
     if "No space left" in said:
         return "free some space in the state directory (FOURWALLS_STATE)"
+    if "Failed to fetch" in said or "Could not" in said:
+        return "check the network, or name a mirror that can be reached in FOURWALLS_MIRROR"
     return "see the message above; what was begun is removed, run the build again"
 
 
