@@ -70,6 +70,7 @@ async def test_view(sandbox: AsyncSandbox, inside: Inside, places: Places, user:
             assert "ro" in found["options"][path].split(","), path
 
 
+# A base template of before /tmp/.fourwalls has a file system in memory on /tmp, too: build it again.
 GVISOR = {
     ("/", "overlay", "none"),
     ("/dev", "tmpfs", "none"),
@@ -87,6 +88,24 @@ def mount_relative(path: Path) -> str:
     while not os.path.ismount(top):
         top = top.parent
     return "/" + str(path.relative_to(top))
+
+
+WRITABLE = ["/dev/full", "/dev/null", "/dev/pts/ptmx", "/dev/random", "/dev/urandom", "/dev/zero"]
+
+
+@pytest.mark.parametrize("user", ["user", "root"])
+async def test_what_can_be_written_besides_files(
+    sandbox: AsyncSandbox, inside: Inside, user: str
+) -> None:
+    found = await inside("facts", "writable", "/proc", "/sys", "/dev", user=user)
+    if sandbox.boundary == "container":
+        # Over a masked file lies /dev/null.
+        assert [path for path in found if path not in MASKED_PATHS] == WRITABLE
+        return
+    mine = [path for path in found if not path.startswith("/proc/")]
+    assert mine == sorted([*WRITABLE, "/dev/fuse", "/dev/net/tun"])
+    # The sentry's own settings, which test_probe writes to.
+    assert (len(found) > len(mine)) == (user == "root")
 
 
 TRICKS = (

@@ -48,6 +48,8 @@ MASKED_PATHS = (
     "/proc/mtrr",
     "/proc/pagetypeinfo",
     "/proc/partitions",
+    # Anybody may write there to be told of pressure on the whole host.
+    "/proc/pressure",
     "/proc/sched_debug",
     "/proc/scsi",
     "/proc/slabinfo",
