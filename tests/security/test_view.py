@@ -70,7 +70,7 @@ async def test_view(sandbox: AsyncSandbox, inside: Inside, places: Places, user:
             assert "ro" in found["options"][path].split(","), path
 
 
-# A base template of before /tmp/.fourwalls has a file system in memory on /tmp, too: build it again.
+# A base template of before /tmp/.fourwalls has memory mounted on /tmp, too: build it again.
 GVISOR = {
     ("/", "overlay", "none"),
     ("/dev", "tmpfs", "none"),
