@@ -95,5 +95,8 @@ async def _exit_code(handle: AsyncCommandHandle) -> int:
     except CommandExitError as error:
         return guest_exit_code(error.exit_code, error.signal)
     except SandboxGoneError as gone:
+        if gone.cause == Cause.LEASE_EXPIRED.value:
+            output.words("\r\nthe sandbox was ended: its time was over (--timeout)\r")
+            return TIMEOUT
         output.words(f"\r\nthe sandbox ended: {gone.cause}\r")
-        return TIMEOUT if gone.cause == Cause.LEASE_EXPIRED.value else _ENDED
+        return _ENDED
