@@ -133,6 +133,35 @@ async def test_a_command_goes_on_when_its_follower_has_let_go() -> None:
         await (await AsyncSandbox.connect(sandbox.sandbox_id)).kill()
 
 
+FOLLOWER = """
+import asyncio, os, signal
+from fourwalls import AsyncSandbox
+async def main():
+    sandbox = await AsyncSandbox.create(boundary="container", timeout=60, detach=True)
+    await sandbox.commands.run(
+        "head -c 8000000 /dev/zero; echo done > ~/done; sleep 60", background=True, timeout=0)
+    print(sandbox.sandbox_id, sandbox._live.session.state.init_pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+asyncio.run(main())
+"""
+
+
+async def test_a_command_goes_on_when_its_follower_was_killed() -> None:
+    maker = subprocess.run(
+        [sys.executable, "-c", FOLLOWER], stdout=subprocess.PIPE, text=True, timeout=60, check=False
+    )
+    sandbox_id, init = maker.stdout.split()
+    done = Path(f"/proc/{init}/root/home/user/done")
+    try:
+        async with asyncio.timeout(10):
+            while not await asyncio.to_thread(done.exists):
+                await asyncio.sleep(0.05)
+        sandbox = await AsyncSandbox.connect(sandbox_id)
+        assert (await sandbox.commands.run("cat ~/done")).stdout == "done\n"
+    finally:
+        await (await AsyncSandbox.connect(sandbox_id)).kill()
+
+
 async def test_an_embedded_sandbox_cannot_be_taken(boundary: Boundary) -> None:
     async with await AsyncSandbox.create(boundary=boundary.value, timeout=60) as sandbox:
         with pytest.raises(SandboxNotFoundError, match="belongs to the process that made it"):

@@ -13,12 +13,13 @@ impl Agent {
     /// Do what a frame asks for.
     pub fn dispatch(&mut self, frame: Frame) -> Result<(), Fatal> {
         let stream = frame.header.stream;
-        if !self.greeted && frame.header.kind != kind::HELLO {
+        if !self.greeted && ![kind::HELLO, kind::DETACH].contains(&frame.header.kind) {
             return Err(Fatal::Protocol("the first frame is not HELLO".to_owned()));
         }
         match frame.header.kind {
             kind::HELLO if stream != 0 => Err(Fatal::Protocol(format!("HELLO on stream {stream}"))),
             kind::HELLO => self.hello(&frame.body),
+            kind::DETACH => self.end_session(),
             kind::PING => {
                 self.link.signal(kind::PONG, 0, stream);
                 Ok(())

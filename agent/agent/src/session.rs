@@ -77,7 +77,9 @@ impl Agent {
         Ok(())
     }
 
-    fn end_session(&mut self) -> Result<(), Fatal> {
+    /// Nobody is connected any more: what belonged to the connection ends. Processes go on, and as
+    /// nobody follows their output, none of them waits for a reader.
+    pub fn end_session(&mut self) -> Result<(), Fatal> {
         self.link.forget_queue();
         for (id, stream) in self.streams.close_all() {
             self.release(id, stream)?;

@@ -50,6 +50,8 @@ pub const TUNNEL_DIAL: u8 = 0x30;
 pub const METRICS: u8 = 0x40;
 /// The end, asked for.
 pub const SHUTDOWN: u8 = 0x42;
+/// The client is gone; sent by the shim.
+pub const DETACH: u8 = 0x43;
 
 /// Answer to [`HELLO`].
 pub const HELLO_OK: u8 = 0x80;

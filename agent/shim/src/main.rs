@@ -6,6 +6,7 @@ mod control;
 mod devices;
 mod end;
 mod exit_record;
+mod judges;
 mod lease;
 mod listener;
 mod log_pipe;

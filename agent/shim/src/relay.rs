@@ -5,13 +5,14 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use fourwalls_protocol::frame::{Direction, Header};
+use fourwalls_protocol::frame::{Direction, Header, HEADER_BYTES};
 use fourwalls_protocol::kind;
 
-use crate::control::{Request, FIRST_CONTROL_KIND, REQUEST_LIMIT};
+use crate::control::Request;
+use crate::judges::{AgentFrames, ClientFrames, OwnFrames};
 use crate::listener::Listener;
 use crate::log_pipe::LogPipe;
-use crate::queue::{Judge, Queue, Verdict};
+use crate::queue::Queue;
 use crate::sys::{self, Result};
 
 /// Replies of the shim a client may leave unread before it is not read any more either.
@@ -41,6 +42,8 @@ pub struct Relay {
     own_replies: Vec<u8>,
     own_reply_begun: bool,
     agent_hung_up: bool,
+    /// The agent has not been told yet that the client has gone.
+    owes_detach: bool,
     shutdown_sent: bool,
 }
 
@@ -52,46 +55,6 @@ pub struct Turn {
     pub client_lost: Option<String>,
     /// The agent has sent what no agent sends.
     pub violation: Option<String>,
-}
-
-/// The judge of a client's frames.
-struct ClientFrames<'a> {
-    requests: &'a mut Vec<Request>,
-    shutdown_sent: &'a mut bool,
-}
-
-impl Judge for ClientFrames<'_> {
-    fn header(&mut self, header: &Header) -> Result<()> {
-        if header.kind >= FIRST_CONTROL_KIND && header.length > REQUEST_LIMIT {
-            return Err(format!("control frame of {} bytes", header.length));
-        }
-        Ok(())
-    }
-
-    fn frame(&mut self, header: &Header, body: &[u8]) -> Result<Verdict> {
-        if header.kind >= FIRST_CONTROL_KIND {
-            self.requests.push(Request::decode(header.kind, body)?);
-            return Ok(Verdict::Take);
-        }
-        *self.shutdown_sent |= header.kind == kind::SHUTDOWN;
-        Ok(Verdict::Forward)
-    }
-}
-
-/// The judge of the agent's frames.
-struct AgentFrames;
-
-impl Judge for AgentFrames {
-    fn header(&mut self, header: &Header) -> Result<()> {
-        if header.kind >= FIRST_CONTROL_KIND {
-            return Err(format!("frame of kind {:#04x}", header.kind));
-        }
-        Ok(())
-    }
-
-    fn frame(&mut self, _header: &Header, _body: &[u8]) -> Result<Verdict> {
-        Ok(Verdict::Forward)
-    }
 }
 
 impl Relay {
@@ -107,6 +70,7 @@ impl Relay {
             own_replies: Vec::new(),
             own_reply_begun: false,
             agent_hung_up: false,
+            owes_detach: false,
             shutdown_sent: false,
         })
     }
@@ -155,7 +119,8 @@ impl Relay {
     }
 
     fn reads_client(&self) -> bool {
-        self.requests_queue.has_room() && self.own_replies.len() < REPLY_LIMIT
+        // The next client's greeting must not overtake the word that the one before has gone.
+        !self.owes_detach && self.requests_queue.has_room() && self.own_replies.len() < REPLY_LIMIT
     }
 
     fn reads_agent(&self) -> bool {
@@ -214,6 +179,9 @@ impl Relay {
         }
         self.give_to_agent();
         self.give_to_client(&mut turn);
+        if turn.client_lost.is_some() {
+            self.give_to_agent();
+        }
         // Last, so that what the client before has asked in this turn was its own.
         if found[LISTENER].revents != 0 {
             if let Some(client) = self.listener.as_ref().and_then(Listener::accept) {
@@ -291,6 +259,7 @@ impl Relay {
     }
 
     fn give_to_agent(&mut self) {
+        self.announce_detach();
         while let (true, Some(pipe)) = (self.requests_queue.has_ready(), &self.to_agent) {
             match self
                 .requests_queue
@@ -339,11 +308,38 @@ impl Relay {
     }
 
     fn lose_client(&mut self) {
-        self.client = None;
+        // In embedded mode the end of the client is the end of the sandbox.
+        self.owes_detach |= self.client.take().is_some() && self.listener.is_some();
         self.own_replies = Vec::new();
         self.own_reply_begun = false;
         self.replies_queue.drop_begun_frame();
         self.requests_queue.drop_incomplete_frame();
+        self.announce_detach();
+    }
+
+    /// Tell the agent that nobody follows any more, or a process would wait for ever for somebody to
+    /// read what it has written.
+    fn announce_detach(&mut self) {
+        if !self.owes_detach || !self.requests_queue.has_room() {
+            return;
+        }
+        let header = Header {
+            length: 0,
+            kind: kind::DETACH,
+            channel: 0,
+            stream: 0,
+        }
+        .encode();
+        let put = |room: &mut [u8]| {
+            let Some(place) = room.get_mut(..header.len()) else {
+                return Ok(0);
+            };
+            place.copy_from_slice(&header);
+            Ok(header.len())
+        };
+        if matches!(self.requests_queue.fill(put), Ok(HEADER_BYTES)) {
+            self.owes_detach = self.requests_queue.admit(&mut OwnFrames).is_err();
+        }
     }
 
     fn lose_agent_input(&mut self) {

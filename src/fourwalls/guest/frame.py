@@ -57,6 +57,7 @@ class Kind(enum.IntEnum):
     TUNNEL_DIAL = 0x30
     METRICS = 0x40
     SHUTDOWN = 0x42
+    DETACH = 0x43
     HELLO_OK = 0x80
     OK = 0x81
     PONG = 0x82

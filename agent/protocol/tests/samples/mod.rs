@@ -313,6 +313,7 @@ fn rest() -> Vec<Sample> {
             22,
             &request::Shutdown { grace_ms: 2_000 },
         ),
+        bare("detach", Direction::ToAgent, kind::DETACH, 0, 0),
     ]
 }
 
