@@ -129,11 +129,16 @@ def _build(name: str, places: Places, report: Report) -> None:
 
 
 def _has_base(places: Places) -> bool:
+    """Whether there is a base that this version would build, or one that the user has put there."""
+    from fourwalls.images.recipe import load_recipe
+
     try:
-        TemplateStore(places).get(BASE)
+        source = TemplateStore(places).get(BASE).source
     except TemplateNotFoundError:
         return False
-    return True
+    if source.kind != "recipe" or source.reference != BASE:
+        return True
+    return source.recipe_digest == load_recipe(BASE)[1].digest
 
 
 def _load_module(name: str) -> None:

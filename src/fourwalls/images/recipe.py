@@ -36,6 +36,10 @@ class User(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     sudo: bool = False
 
 
+# Raised when the same recipe gives another tree than before.
+_BUILD_VERSION = 2
+
+
 class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """``run`` lines are shell commands, run as root in the new system after the packages."""
 
@@ -49,7 +53,7 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     @property
     def digest(self) -> str:
         """64 hex digits naming the recipe's meaning: comments and layout do not count."""
-        return digest_of_bytes(msgspec.json.encode(self, order="sorted"))
+        return digest_of_bytes(msgspec.json.encode([_BUILD_VERSION, self], order="sorted"))
 
 
 def parse_recipe(text: str, origin: str) -> Recipe:
