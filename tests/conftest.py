@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fourwalls.boundaries import registry
+from fourwalls.linux.cgroup import host_layout
 from fourwalls.linux.places import Places
 from fourwalls.model.boundary import Boundary
 
@@ -36,7 +38,11 @@ def _installation(run_directory: Path) -> Iterator[None]:
     yield
     from fourwalls.images.mounts import unmount_idle
 
-    unmount_idle(Places.from_environment(), set())
+    own = Places.from_environment()
+    unmount_idle(own, set())
+    for root in set(host_layout().roots.values()):
+        with contextlib.suppress(OSError):
+            os.rmdir(f"{root}/fourwalls/{own.instance}")
     if previous is None:
         del os.environ["FOURWALLS_RUN"]
     else:

@@ -88,7 +88,7 @@ class Session:
         """The last the shim said of itself."""
         return self._link.state
 
-    async def hello(self, options: HelloOptions, *, timeout: float = 30.0) -> HelloOk:
+    async def hello(self, options: HelloOptions, *, timeout: float = 60.0) -> HelloOk:
         """Greet the agent: once, before anything else. ``timeout`` in seconds."""
         nonce = os.urandom(16)
         message = Hello(
