@@ -58,6 +58,13 @@ def run_command_line(arguments: list[str]) -> int:
         _point_nowhere(sys.stdout.fileno())
         output.words(f"error: the output cannot be written: {error}")
         return OUR_FAILURE
+    finally:
+        # What could not be written would be tried again at the end, and change the exit code.
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:
+                _point_nowhere(stream.fileno())
 
 
 def _run(arguments: list[str]) -> int:
@@ -83,6 +90,8 @@ def _run(arguments: list[str]) -> int:
     except (BrokenPipeError, output.OutputError):
         raise
     except Exception as error:
+        if isinstance(error, OSError):
+            output.flush()  # it may have been our output that failed
         if os.environ.get("FOURWALLS_DEBUG"):
             import traceback
 

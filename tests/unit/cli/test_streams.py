@@ -17,7 +17,7 @@ _US = [sys.executable, "-m", "fourwalls.cli"]
 def _shell(line: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["sh", "-c", line, "sh", *_US],
-        env={**os.environ, **env},
+        env={**os.environ, "PYTHONUNBUFFERED": "", **env},
         capture_output=True,
         text=True,
         timeout=60,
