@@ -66,9 +66,14 @@ def unmount(target: str | os.PathLike[str], flags: int = 0) -> None:
 
 def is_mounted(target: str | os.PathLike[str]) -> bool:
     """Whether something is mounted exactly at ``target``, as seen by this process."""
-    # A look at one directory instead of the whole table. It misses bind mounts within one file
-    # system, of which we make none.
-    return os.path.ismount(target)
+    # A look at two directories instead of the whole table; it is asked for every sandbox. It misses
+    # bind mounts within one file system, of which we make none.
+    path = os.fspath(target)
+    try:
+        here = os.lstat(path)
+    except OSError:
+        return False
+    return here.st_dev != os.stat(os.path.dirname(path) or ".").st_dev
 
 
 def mounts_below(directory: str | os.PathLike[str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 _RUN = "/run/fourwalls"
@@ -31,42 +32,42 @@ class Places:
             Path(os.environ.get("FOURWALLS_STATE") or _STATE).absolute(),
         )
 
-    @property
+    @cached_property
     def instance(self) -> str:
         """Name of the cgroup subtree: ``default``, or a digest of the run directory."""
         if str(self.run) == _RUN:
             return "default"
         return hashlib.blake2b(str(self.run).encode(), digest_size=6).hexdigest()
 
-    @property
+    @cached_property
     def sandboxes(self) -> Path:
         return self.run / "sandboxes"
 
-    @property
+    @cached_property
     def slots(self) -> Path:
         return self.run / "slots"
 
-    @property
+    @cached_property
     def template_mounts(self) -> Path:
         return self.run / "templates"
 
-    @property
+    @cached_property
     def crun_root(self) -> Path:
         return self.run / "crun"
 
-    @property
+    @cached_property
     def templates(self) -> Path:
         return self.state / "templates"
 
-    @property
+    @cached_property
     def building(self) -> Path:
         return self.state / "building"
 
-    @property
+    @cached_property
     def disks(self) -> Path:
         return self.state / "disks"
 
-    @property
+    @cached_property
     def scratch(self) -> Path:
         # Of this run directory alone: the reaper of another must not take them for left ones.
         return self.state / "scratch" / self.instance

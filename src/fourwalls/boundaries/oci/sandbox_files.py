@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 
@@ -12,28 +13,28 @@ class SandboxFiles:
 
     directory: Path
 
-    @property
+    @cached_property
     def bundle(self) -> Path:
         return self.directory / "bundle"
 
-    @property
+    @cached_property
     def config(self) -> Path:
         return self.bundle / "config.json"
 
-    @property
+    @cached_property
     def pid_file(self) -> Path:
         return self.directory / "init.pid"
 
-    @property
+    @cached_property
     def lower(self) -> Path:
         """The template, with ids shifted into the sandbox's range."""
         return self.directory / "lower"
 
-    @property
+    @cached_property
     def disk(self) -> Path:
         """The sandbox's own disk, the only thing it can write to."""
         return self.directory / "disk"
 
-    @property
+    @cached_property
     def rootfs(self) -> Path:
         return self.directory / "rootfs"
