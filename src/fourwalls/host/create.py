@@ -14,7 +14,7 @@ from fourwalls.boundaries import registry
 from fourwalls.boundaries.base import Plan, Running
 from fourwalls.guest.errors import printable
 from fourwalls.guest.session import Session
-from fourwalls.host.disks import disk_template
+from fourwalls.host.disks import check_room, disk_template
 from fourwalls.host.end import until_gone
 from fourwalls.host.live import LiveSandbox
 from fourwalls.host.record import SandboxRecord, boottime_deadline_ns, write_record
@@ -97,6 +97,7 @@ def _prepare(
     scope: Scope,
 ) -> tuple[Plan, SandboxRecord]:
     """Claim everything the sandbox needs and write down what it is."""
+    check_room(places, request.resources.disk_bytes)
     sandbox_id = new_sandbox_id()
     # Names of others' sandboxes are nobody's business; their own processes need to pass.
     for directory in (places.sandboxes, places.slots, places.scratch):

@@ -6,10 +6,11 @@ import os
 import subprocess
 from pathlib import Path
 
+from fourwalls.host.kernel import free_bytes
 from fourwalls.host.remedies import remedy_for
 from fourwalls.linux.flock import locked
 from fourwalls.linux.places import Places
-from fourwalls.model.errors import SandboxStartError
+from fourwalls.model.errors import LimitError, SandboxStartError
 from fourwalls.model.sizes import MIB
 
 _MKFS_TIMEOUT_S = 120
@@ -29,6 +30,22 @@ def disk_template(places: Places, size_mib: int) -> Path:
         if not image.exists():
             _format(image, size_mib)
     return image
+
+
+def check_room(places: Places, size_bytes: int) -> None:
+    """Refuse a disk that this host cannot hold.
+
+    Disks are sparse: a sandbox takes what it writes. On a host that is full its writes would fail
+    behind its back, long after it was told that they had succeeded. Room is looked at for each
+    sandbox alone: many together may still be promised more than there is.
+    """
+    free = free_bytes(places.state)
+    if free < size_bytes:
+        raise LimitError(
+            f"the host has {free // MIB} MiB left below {places.state}, "
+            f"the sandbox's disk may grow to {size_bytes // MIB} MiB",
+            remedy="free space there, ask for a smaller disk, or move FOURWALLS_STATE",
+        )
 
 
 def _format(image: Path, size_mib: int) -> None:
