@@ -12,7 +12,7 @@ async def test_a_shell_on_a_terminal(sandbox: AsyncSandbox) -> None:
     handle = await sandbox.pty.create(PtySize(cols=80, rows=24), on_data=seen.extend)
 
     async def until(text: bytes) -> None:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(40):
             while text not in seen:
                 await asyncio.sleep(0.02)
 
