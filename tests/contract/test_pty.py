@@ -24,7 +24,11 @@ async def test_a_shell_on_a_terminal(sandbox: AsyncSandbox) -> None:
     await sandbox.pty.resize(handle.pid, PtySize(cols=120, rows=40))
     await sandbox.pty.send_stdin(handle.pid, b"stty size\n")
     await until(b"40 120")
-    await sandbox.pty.send_stdin(handle.pid, b"sleep 100\n\x03")
+    await sandbox.pty.send_stdin(handle.pid, b"echo begin''ning; sleep 100\n")
+    await until(b"beginning")
+    # Before the program has the terminal, the shell would get the interrupt instead.
+    await asyncio.sleep(1)
+    await sandbox.pty.send_stdin(handle.pid, b"\x03")
     await sandbox.pty.send_stdin(handle.pid, b"echo inter''rupted\n")
     await until(b"interrupted")
     assert await sandbox.pty.kill(handle.pid)
