@@ -9,6 +9,7 @@ to the end of all.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from fourwalls.linux.cgroup import PERIOD_US
+from fourwalls.linux.mountinfo import read_mounts
 
 _CLONE_NEWNS = 0x20000
 _PROGRAM = ["/.fourwalls/agent", "--version"]
@@ -119,6 +121,11 @@ def main() -> None:
     for line in sys.stdin:
         print(json.dumps(raw.run(json.loads(line)["count"])), flush=True)
     shutil.rmtree(Path(directory) / "raw", ignore_errors=True)
+    # The runtimes remove the groups they have made, and leave the parent of them.
+    for mount in read_mounts():
+        if mount.fstype.startswith("cgroup"):
+            with contextlib.suppress(OSError):
+                os.rmdir(f"{mount.target}/fourwalls-raw")
 
 
 if __name__ == "__main__":
