@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from fourwalls.boundaries.base import AGENT_IN_SANDBOX, HOSTNAME, UID_COUNT, Plan
-from fourwalls.boundaries.oci.render import OciConfig, render_config
+from fourwalls.boundaries.oci.render import SEARCH_PATH, OciConfig, render_config
 from fourwalls.boundaries.oci.sandbox_files import SandboxFiles
 from fourwalls.boundaries.shim import spec
 from fourwalls.linux.cgroup import CgroupLimits, render_groups
 
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _START_TIMEOUT_MS = 30_000
 
 
@@ -81,7 +80,7 @@ def render_container_spec(plan: Plan, crun: str) -> spec.LaunchSpec:
             str(files.pid_file),
             plan.sandbox_id,
         ],
-        env=[("PATH", _PATH)],
+        env=[("PATH", SEARCH_PATH)],
         pid_file=str(files.pid_file),
         membarrier_filter=False,
         cleanup=[str(plan.runtime_root / plan.sandbox_id), str(plan.scratch_image)],

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from fourwalls.boundaries.base import AGENT_IN_SANDBOX, HOSTNAME, UID_COUNT, Plan
-from fourwalls.boundaries.oci.render import OciConfig, render_config
+from fourwalls.boundaries.oci.render import SEARCH_PATH, OciConfig, render_config
 from fourwalls.boundaries.oci.sandbox_files import SandboxFiles
 from fourwalls.boundaries.shim import spec
 from fourwalls.linux.cgroup import CgroupLimits, render_groups
 from fourwalls.model.sizes import MIB
 
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _START_TIMEOUT_MS = 60_000
 
 # The sentry and the gofer live in the same group as the guest's memory (about 13 MiB when idle).
@@ -92,7 +91,7 @@ def render_gvisor_spec(plan: Plan, runsc: str) -> spec.LaunchSpec:
             str(files.pid_file),
             plan.sandbox_id,
         ],
-        env=[("PATH", _PATH)],
+        env=[("PATH", SEARCH_PATH)],
         pid_file=str(files.pid_file),
         membarrier_filter=True,
         cleanup=[str(runtime_root), str(plan.scratch_image)],

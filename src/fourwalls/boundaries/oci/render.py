@@ -67,7 +67,7 @@ READONLY_PATHS = (
     "/proc/sysrq-trigger",
 )
 
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def render_config(config: OciConfig) -> dict[str, Any]:
             "terminal": False,
             "user": {"uid": 0, "gid": 0},
             "args": [config.agent_target],
-            "env": [f"PATH={_PATH}"],
+            "env": [f"PATH={SEARCH_PATH}"],
             "cwd": "/",
             "noNewPrivileges": True,
             "capabilities": {
